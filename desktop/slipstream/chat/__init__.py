@@ -1,0 +1,1 @@
+"""Records and rules of a conversation; standard library only."""

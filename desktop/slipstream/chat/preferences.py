@@ -1,0 +1,22 @@
+"""What the app remembers between starts, as plain values; `storage` reads and writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Remembered choices. Paths are absolute; `sampler` holds `SamplerSettings` fields by name."""
+
+    last_model: str = ""
+    recent_models: tuple[str, ...] = ()  # newest first
+    n_ctx: int = 0  # context size in tokens, 0 = chosen by the app
+    theme: str = "system"  # system, light or dark
+    system_prompt: str = ""
+    sampler: Mapping[str, object] = field(default_factory=dict)
+    template_variables: Mapping[str, object] = field(default_factory=dict)
+    last_chat: str = ""
+    window_geometry: str = ""  # base64 of QWidget.saveGeometry
+    window_layout: str = ""  # base64 of QSplitter.saveState

@@ -1,0 +1,1 @@
+"""Generation over llama.cpp: models, prompts, sampling, the session. Knows nothing of Qt."""

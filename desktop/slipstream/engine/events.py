@@ -1,0 +1,68 @@
+"""What a generation session tells its consumer, one event per prefill chunk and per round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from slipstream.chat.records import FinishReason, GenerationStatistics
+
+
+class TextKind(StrEnum):
+    """Which part of an answer a piece of text belongs to."""
+
+    ANSWER = "answer"
+    REASONING = "reasoning"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A run of text of one kind; never empty, always whole characters."""
+
+    kind: TextKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillProgress:
+    """A chunk of the prompt was evaluated: `done` of `total` tokens, `cached` of them for free."""
+
+    done: int
+    total: int
+    cached: int
+    seconds: float
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextRun:
+    """One decoding round: the ids it emitted and the text that became safe to show.
+
+    `pieces` may be empty (a character or a stop string is still incomplete). `accepted_flags` has
+    one boolean per id: True where the id came from the drafter. `tokens_per_second` covers the
+    answer so far, `current_tokens_per_second` about the last second; None before two tokens.
+    """
+
+    token_ids: tuple[int, ...]
+    accepted_flags: tuple[bool, ...]
+    drafted: int
+    pieces: tuple[TextPiece, ...]
+    generated_tokens: int
+    context_tokens: int
+    seconds: float
+    tokens_per_second: float | None
+    current_tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer ended. `pieces` is text that was held back and is now known to be safe."""
+
+    reason: FinishReason
+    seed: int
+    statistics: GenerationStatistics
+    pieces: tuple[TextPiece, ...] = ()
+    stop_string: str = ""
+
+
+Event = PrefillProgress | TextRun | Finished

@@ -1,0 +1,1 @@
+"""Finds and describes model files without loading them."""

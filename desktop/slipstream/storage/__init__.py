@@ -1,0 +1,1 @@
+"""Chats and preferences on disk; no Qt, no llama."""
