@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slipstream.chat.records import FinishReason, GenerationStatistics
+from slipstream.errors import UserError
 
 
 class TextKind(StrEnum):
@@ -56,13 +57,14 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The answer ended. `pieces` is text that was held back and is now known to be safe."""
+    """The answer ended. `pieces` was held back and is now known to be safe."""
 
     reason: FinishReason
     seed: int
     statistics: GenerationStatistics
     pieces: tuple[TextPiece, ...] = ()
     stop_string: str = ""
+    error: UserError | None = None  # what failed, where the reason is "error"
 
 
 Event = PrefillProgress | TextRun | Finished

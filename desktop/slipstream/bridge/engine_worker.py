@@ -1,0 +1,153 @@
+"""The object that lives in the engine's thread and owns every llama.cpp object there."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, QThread, Signal, Slot
+
+from slipstream.bridge.frame_pump import Failed, FramePump, Noted
+from slipstream.engine.requests import AnswerRequest, LoadRequest
+from slipstream.errors import EngineError, UserError
+
+if TYPE_CHECKING:
+    from slipstream.engine.target import Target
+
+log = logging.getLogger(__name__)
+
+
+def guarded(slot: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a worker's slot so that nothing escapes it but a report through `_report`."""
+
+    @functools.wraps(slot)
+    def run(self: Any, *args: Any) -> None:
+        try:
+            slot(self, *args)
+        except UserError as error:
+            log.warning("%s: %s", slot.__name__, error)
+            self._report(slot.__name__, error)
+        except Exception as error:
+            log.exception("%s failed", slot.__name__)
+            self._report(slot.__name__, unexpected(error))
+
+    return run
+
+
+def unexpected(error: Exception) -> UserError:
+    """Words for a fault nobody foresaw."""
+    return EngineError(
+        "Something went wrong inside Slipstream.",
+        f"{type(error).__name__}: {error}",
+        "Try again. If it happens again, please report it with the log.",
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoadTicket:
+    """One load and the flag that gives it up; set from any thread."""
+
+    request: LoadRequest
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+class EngineWorker(QObject):
+    """Loads targets and writes answers, one request after the other.
+
+    Slots run in the engine's thread; `cancel_answer` and its like are called from others and only
+    raise flags, since a slot cannot run while an answer is being written. Signals about a load
+    carry its ticket, and those of its end whether a model is loaded now.
+    """
+
+    load_progressed = Signal(object, float)  # LoadTicket, 0 to 1
+    model_loaded = Signal(object, object)  # LoadTicket, TargetFacts
+    load_failed = Signal(object, object, bool)  # LoadTicket, UserError, loaded
+    load_cancelled = Signal(object, bool)  # LoadTicket, loaded
+
+    def __init__(self, pump: FramePump) -> None:
+        super().__init__()
+        self._pump = pump
+        self._target: Target | None = None
+        self._ticket: LoadTicket | None = None
+        self._closing = False
+
+    def allow_answer(self) -> None:
+        """A new answer was asked for: forget a cancel that came too late for the last one."""
+        target = self._target
+        if target is not None:
+            target.session.withdraw_cancel()
+
+    def cancel_answer(self) -> None:
+        """End the running answer; callable from any thread."""
+        target = self._target
+        if target is not None:
+            target.session.cancel()
+
+    def begin_closing(self) -> None:
+        """End the running answer and refuse what is still queued; callable from any thread."""
+        self._closing = True
+        self.cancel_answer()
+
+    @Slot(object)
+    @guarded
+    def load(self, ticket: LoadTicket) -> None:
+        """Replace the loaded target. A file that is plainly unusable leaves it in place."""
+        self._ticket = ticket
+        if ticket.cancelled.is_set() or self._closing:
+            self.load_cancelled.emit(ticket, self._target is not None)
+            return
+        # llama.cpp and numpy are first imported here, long after the window was shown
+        from slipstream.engine.llama import LoadCancelled
+        from slipstream.engine.target import Target, check_model_file
+
+        check_model_file(ticket.request.path)
+        self._close_target()
+        try:
+            self._target = Target(ticket.request, progress=self._load_progress)
+        except LoadCancelled:
+            self.load_cancelled.emit(ticket, False)
+            return
+        self.model_loaded.emit(ticket, self._target.facts)
+
+    def _load_progress(self, fraction: float) -> bool:
+        assert self._ticket is not None
+        self.load_progressed.emit(self._ticket, fraction)
+        return not self._ticket.cancelled.is_set()
+
+    @Slot(object)
+    @guarded
+    def answer(self, request: AnswerRequest) -> None:
+        """Write an answer; its events go through the pump."""
+        if self._closing:
+            return
+        if self._target is None:
+            raise EngineError("No model is loaded.", "", "Choose a model first.")
+        prepared = self._target.prepare(request)
+        for words in prepared.notes:
+            self._pump.push(Noted(words))
+        for event in self._target.session.generate(prepared.request):
+            self._pump.push(event)
+
+    @Slot()
+    @guarded
+    def close(self) -> None:
+        """Free everything and end the thread's event loop."""
+        try:
+            self._close_target()
+        finally:
+            QThread.currentThread().quit()
+
+    def _close_target(self) -> None:
+        target, self._target = self._target, None
+        if target is not None:
+            target.close()
+
+    def _report(self, request: str, error: UserError) -> None:
+        if request == "load":
+            self.load_failed.emit(self._ticket, error, self._target is not None)
+        elif request == "answer":
+            self._pump.push(Failed(error))

@@ -1,0 +1,414 @@
+"""The only door to llama.cpp: models, contexts and batches with an explicit `close()`.
+
+Owns the low-level bindings, the native log and the abort flag. Nothing relies on `__del__`: what
+is opened here is closed by its owner, contexts before their model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llama_cpp.llama_cpp as lib
+
+from slipstream.engine.gguf import read_header
+from slipstream.errors import ContextSizeError, EngineError, ModelFileError
+
+log = logging.getLogger("llama.cpp")
+
+DEFAULT_CONTEXT = 8192
+"""Context size in tokens where nobody chose one and the model was trained for as much."""
+
+DEFAULT_BATCH = 512
+"""Prompt tokens per prefill chunk: large enough to be fast, small enough for lively progress."""
+
+_LEVELS = {1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR, 4: logging.DEBUG}
+_CONTINUED = 5  # GGML_LOG_LEVEL_CONT: the rest of the line before
+_RECENT: deque[tuple[int, str]] = deque(maxlen=400)
+
+
+@lib.llama_log_callback
+def _receive_log(level: int, text: bytes, _user_data: Any) -> None:
+    """Route a native log line to `logging` and remember it for error reports."""
+    words = text.decode("utf-8", "replace").rstrip("\n")
+    if level == _CONTINUED and _RECENT:
+        before, line = _RECENT[-1]
+        _RECENT[-1] = (before, line + words)
+        return
+    if not words:
+        return
+    severity = _LEVELS.get(level, logging.DEBUG)
+    _RECENT.append((severity, words))
+    # llama.cpp's "info" is a developer's detail here
+    log.log(logging.DEBUG if severity == logging.INFO else severity, "%s", words)
+
+
+lib.llama_log_set(_receive_log, ctypes.c_void_p(0))
+lib.llama_backend_init()
+
+
+def recent_log(minimum: int = logging.DEBUG) -> tuple[str, ...]:
+    """The latest lines llama.cpp logged at this level or above, oldest first."""
+    return tuple(line for level, line in _RECENT if level >= minimum)
+
+
+def system_info() -> str:
+    """What the loaded CPU backend can use, e.g. "CPU : AVX2 = 1 | ..."."""
+    return bytes(lib.llama_print_system_info()).decode("utf-8", "replace").strip()
+
+
+def _last_complaint() -> str:
+    """The latest error or warning of llama.cpp as one sentence, "" when there is none."""
+    lines = recent_log(logging.ERROR) or recent_log(logging.WARNING)
+    return lines[-1].strip() if lines else ""
+
+
+class LoadCancelled(Exception):
+    """The loading of a model was cancelled through its progress callback."""
+
+
+class AbortFlag:
+    """A flag that stops a running decode from any thread.
+
+    llama.cpp asks its abort callback once per graph node; a Python callback would need the
+    interpreter lock each time. So the callback is libc's `atoi` over a one-digit string, and
+    raising the flag writes that digit.
+    """
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL("msvcrt") if sys.platform == "win32" else ctypes.CDLL(None)
+        address = ctypes.cast(library.atoi, ctypes.c_void_p).value
+        assert address is not None
+        self._digit = ctypes.create_string_buffer(b"0")
+        self.callback = lib.ggml_abort_callback(address)
+        self.data = ctypes.cast(self._digit, ctypes.c_void_p)
+
+    def set(self) -> None:
+        """Stop what is decoding now and refuse what comes, until cleared."""
+        self._digit[0] = b"1"
+
+    def clear(self) -> None:
+        """Allow decoding again."""
+        self._digit[0] = b"0"
+
+    def is_set(self) -> bool:
+        """Whether decoding shall stop."""
+        return bool(self._digit[0] == b"1")
+
+
+class Model:
+    """A loaded GGUF model and its vocabulary.
+
+    Raises `ModelFileError` when the file is missing, damaged or of a kind that cannot generate
+    text, and `LoadCancelled` when `progress` (called with 0.0 to 1.0) returned False.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        vocab_only: bool = False,
+        progress: Callable[[float], bool] | None = None,
+    ) -> None:
+        self.path = path
+        self._handle: Any = None
+        read_header(path)  # llama.cpp aborts the process on some damaged files
+        params = lib.llama_model_default_params()
+        params.vocab_only = vocab_only
+        cancelled = False
+
+        @lib.llama_progress_callback
+        def report(fraction: float, _user_data: Any) -> bool:
+            nonlocal cancelled
+            cancelled = progress is not None and not progress(fraction)
+            return not cancelled
+
+        params.progress_callback = report
+        _RECENT.clear()
+        encoded = str(path).encode("utf-8") if sys.platform == "win32" else os.fsencode(path)
+        handle = lib.llama_model_load_from_file(encoded, params)
+        if cancelled:
+            if handle:
+                lib.llama_model_free(handle)
+            raise LoadCancelled(str(path))
+        if not handle:
+            raise ModelFileError(
+                f"{path.name} could not be loaded.",
+                _last_complaint() or "llama.cpp gave no reason.",
+                "The file may be damaged or made for a newer llama.cpp. Download it again, or "
+                "choose another model.",
+            )
+        self._handle = handle
+        self._vocab = lib.llama_model_get_vocab(handle)
+        try:
+            self._check_kind(vocab_only)
+        except ModelFileError:
+            self.close()
+            raise
+        self.n_vocab: int = lib.llama_vocab_n_tokens(self._vocab)
+        self.n_ctx_train: int = lib.llama_model_n_ctx_train(handle)
+        self.bos: int = lib.llama_vocab_bos(self._vocab)
+        self.eos: int = lib.llama_vocab_eos(self._vocab)
+        self.adds_bos: bool = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos >= 0
+
+    def _check_kind(self, vocab_only: bool) -> None:
+        if lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_NONE:
+            raise ModelFileError(
+                f"{self.path.name} has no vocabulary.",
+                "Without one, text cannot be turned into tokens.",
+                "Choose a chat model.",
+            )
+        if vocab_only:
+            return
+        if not lib.llama_model_has_decoder(self._handle) or lib.llama_model_has_encoder(
+            self._handle
+        ):
+            raise ModelFileError(
+                f"{self.path.name} is not a chat model.",
+                "It is an encoder or an encoder-decoder model, which cannot continue a chat.",
+                "Choose a chat model.",
+            )
+        if lib.llama_model_is_diffusion(self._handle):
+            raise ModelFileError(
+                f"{self.path.name} is a diffusion model.",
+                "It does not write one token after another, which this app relies on.",
+                "Choose a chat model.",
+            )
+
+    @property
+    def handle(self) -> Any:
+        """The native model. Raises `EngineError` after `close()`."""
+        if self._handle is None:
+            raise EngineError("The model was already closed.", str(self.path))
+        return self._handle
+
+    @property
+    def vocab(self) -> Any:
+        """The native vocabulary. Raises `EngineError` after `close()`."""
+        assert self.handle
+        return self._vocab
+
+    def metadata(self, key: str) -> str | None:
+        """A scalar metadata value of the file as text, None where the key is absent."""
+        name = key.encode()
+        size = lib.llama_model_meta_val_str(self.handle, name, None, 0)
+        if size < 0:
+            return None
+        buffer = ctypes.create_string_buffer(size + 1)
+        lib.llama_model_meta_val_str(self.handle, name, buffer, size + 1)  # type: ignore[arg-type]
+        return buffer.value.decode("utf-8", "replace")
+
+    def chat_template(self) -> str | None:
+        """The Jinja source of the file's own chat template, None where it has none."""
+        return self.metadata("tokenizer.chat_template")
+
+    def tokenize(self, text: str, *, parse_special: bool = True) -> list[int]:
+        """Token ids of the text, without any BOS or EOS of the vocabulary's own.
+
+        Lone surrogates, which no UTF-8 can hold, become U+FFFD.
+        """
+        data = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        size = len(data) // 2 + 16
+        for _ in range(2):  # the second call knows the size the first one lacked
+            buffer = (lib.llama_token * size)()
+            count = lib.llama_tokenize(
+                self.vocab, data, len(data), buffer, size, False, parse_special
+            )
+            if count >= 0:
+                return list(buffer[:count])
+            size = -count
+        raise EngineError("The text could not be turned into tokens.", f"{len(data):,} bytes.")
+
+    def token_text(self, token: int) -> str:
+        """The token as the vocabulary spells it, e.g. "<|im_end|>"; "" for an unknown id."""
+        if not 0 <= token < self.n_vocab:
+            return ""
+        return bytes(lib.llama_vocab_get_text(self.vocab, token)).decode("utf-8", "replace")
+
+    def token_piece(self, token: int, *, special: bool) -> bytes:
+        """The bytes the token adds to a text; control tokens are empty unless `special`."""
+        size = 32
+        for _ in range(2):
+            buffer = ctypes.create_string_buffer(size)
+            count = lib.llama_token_to_piece(self.vocab, token, buffer, size, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            size = -count
+        raise EngineError("A token could not be turned into text.", f"Token id {token}.")
+
+    def is_control(self, token: int) -> bool:
+        """Whether the token is a control token, such as an end of turn."""
+        return bool(lib.llama_vocab_is_control(self.vocab, token))
+
+    def is_end_of_generation(self, token: int) -> bool:
+        """Whether the token ends an answer."""
+        return bool(lib.llama_vocab_is_eog(self.vocab, token))
+
+    def close(self) -> None:
+        """Free the model; its contexts must be closed first. Calling it twice is harmless."""
+        if self._handle is not None:
+            lib.llama_model_free(self._handle)
+            self._handle = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """How a context is made. 0 lets the app choose; sizes in tokens."""
+
+    n_ctx: int = 0
+    n_batch: int = DEFAULT_BATCH
+    n_threads: int = 0
+
+
+class Batch:
+    """A reusable batch of up to `capacity` tokens of sequence 0."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._tokens = (lib.llama_token * capacity)()
+        self._positions = (lib.llama_pos * capacity)()
+        self._outputs = (ctypes.c_int8 * capacity)()
+        self._sequence = (lib.llama_seq_id * 1)(0)
+        self._sequences = (ctypes.POINTER(lib.llama_seq_id) * capacity)(
+            *[self._sequence] * capacity
+        )
+        self._sequence_counts = (ctypes.c_int32 * capacity)(*[1] * capacity)
+        self.native = lib.llama_batch(
+            n_tokens=0,
+            token=self._tokens,
+            embd=None,
+            pos=self._positions,
+            n_seq_id=self._sequence_counts,
+            seq_id=self._sequences,
+            logits=self._outputs,
+        )
+
+    def fill(self, tokens: Sequence[int], first_position: int, *, all_outputs: bool) -> None:
+        """Hold these tokens at consecutive positions; logits for all rows or for the last only."""
+        count = len(tokens)
+        assert 0 < count <= self.capacity
+        self._tokens[:count] = list(tokens)
+        self._positions[:count] = list(range(first_position, first_position + count))
+        self._outputs[:count] = [1] * count if all_outputs else [0] * (count - 1) + [1]
+        self.native.n_tokens = count
+
+    def fill_without_outputs(self, tokens: Sequence[int], first_position: int) -> None:
+        """Hold these tokens at consecutive positions and ask for no logits at all."""
+        self.fill(tokens, first_position, all_outputs=True)
+        self._outputs[: len(tokens)] = [0] * len(tokens)
+
+
+class DecodeAborted(Exception):
+    """A decode was stopped by the abort flag; some of the batch may be in the cache."""
+
+
+class Context:
+    """A llama.cpp context over one sequence: its KV cache and its logits.
+
+    Raises `ContextSizeError` when it cannot be created, which nearly always means memory.
+    """
+
+    def __init__(self, model: Model, settings: ContextSettings, abort: AbortFlag) -> None:
+        self._handle: Any = None
+        self._abort = abort  # the native side keeps pointers into it
+        self.model = model
+        params = lib.llama_context_default_params()
+        params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train)
+        params.n_batch = settings.n_batch
+        params.n_ubatch = min(settings.n_batch, DEFAULT_BATCH)
+        threads = settings.n_threads or default_threads()
+        params.n_threads = threads
+        params.n_threads_batch = threads
+        params.abort_callback = abort.callback
+        params.abort_callback_data = abort.data
+        # the full window stays in a sliding-window cache, so that any prefix can be reused
+        params.swa_full = True
+        _RECENT.clear()
+        self._handle = lib.llama_init_from_model(model.handle, params)
+        if not self._handle:
+            self._handle = None
+            raise ContextSizeError(
+                f"A context of {params.n_ctx:,} tokens could not be created for {model.path.name}.",
+                _last_complaint() or "There may be too little free memory.",
+                "Choose a smaller context, or close other programs.",
+            )
+        self._memory = lib.llama_get_memory(self._handle)
+        self.n_ctx: int = lib.llama_n_ctx_seq(self._handle)
+        self.n_batch: int = lib.llama_n_batch(self._handle)
+        self.n_threads: int = threads
+
+    @property
+    def handle(self) -> Any:
+        """The native context. Raises `EngineError` after `close()`."""
+        if self._handle is None:
+            raise EngineError("The session was already closed.", str(self.model.path))
+        return self._handle
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `close()` was not called yet."""
+        return self._handle is not None
+
+    def decode(self, batch: Batch) -> None:
+        """Evaluate the batch. Raises `DecodeAborted`, or `EngineError` with llama.cpp's code."""
+        code = lib.llama_decode(self.handle, batch.native)
+        if code == 0:
+            return
+        if code == 2:
+            raise DecodeAborted
+        if code == 1:
+            raise ContextSizeError(
+                "The context window is full.",
+                f"llama.cpp found no room for {batch.native.n_tokens} tokens in a window of "
+                f"{self.n_ctx:,}.",
+                "Start a new chat, or choose a larger context.",
+            )
+        raise EngineError(
+            "llama.cpp failed while it evaluated tokens.",
+            f"Code {code}. {_last_complaint()}".strip(),
+            "Load the model again; if it happens again, report it with the log.",
+        )
+
+    def trim(self, length: int) -> bool:
+        """Forget all positions from `length` on; False (and nothing forgotten) if impossible."""
+        assert self.handle
+        return bool(lib.llama_memory_seq_rm(self._memory, 0, length, -1))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        assert self.handle
+        lib.llama_memory_clear(self._memory, True)
+
+    def length(self) -> int:
+        """How many positions the cache holds, counted from 0."""
+        assert self.handle
+        return int(lib.llama_memory_seq_pos_max(self._memory, 0)) + 1
+
+    def logits(self, row: int) -> Any:
+        """Pointer to the n_vocab floats of an output row, valid until the next decode."""
+        pointer = lib.llama_get_logits_ith(self.handle, row)
+        if not pointer:
+            raise EngineError("llama.cpp has no logits for a row.", f"Row {row}.")
+        return pointer
+
+    def close(self) -> None:
+        """Free the context. Calling it twice is harmless."""
+        if self._handle is not None:
+            lib.llama_free(self._handle)
+            self._handle = None
+
+
+def default_threads() -> int:
+    """Threads to decode with: the physical cores this process may use."""
+    import psutil  # here because a picker or a header needs no psutil
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    physical = psutil.cpu_count(logical=False)
+    return max(1, min(physical or 1, usable or 1))

@@ -1,0 +1,45 @@
+"""What can be asked of a target model. Plain values; importable without llama.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slipstream.engine.chat_template import TemplateVariable, Turn
+from slipstream.engine.sampling import SamplerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """Which model to load and how. Sizes in tokens; 0 and None let the app choose."""
+
+    path: Path
+    n_ctx: int = 0
+    n_batch: int = 0
+    n_threads: int = 0
+    chat_template: str | None = None  # Jinja source in place of the file's own
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """The conversation to answer; its last turn is the user's."""
+
+    turns: tuple[Turn, ...]
+    system_prompt: str = ""
+    settings: SamplerSettings = field(default_factory=SamplerSettings)
+    template_variables: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """A loaded target as it really runs."""
+
+    path: Path
+    n_ctx: int
+    n_ctx_train: int
+    n_batch: int
+    n_threads: int
+    template_name: str
+    template_variables: tuple[TemplateVariable, ...]
+    notes: tuple[str, ...]  # what the person should know, e.g. a fallback template

@@ -1,0 +1,322 @@
+"""A generation session: prefill, then rounds of draft, decode, verify, emit, until an end.
+
+Owns the target's context, the token cache that mirrors it and the drafter; knows nothing of
+threads or windows. Consumers iterate over its events.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from slipstream.chat.records import FinishReason
+from slipstream.engine.answer_text import AnswerText, merged
+from slipstream.engine.cache import TokenCache
+from slipstream.engine.detokenizer import Pieces
+from slipstream.engine.events import (
+    Event,
+    Finished,
+    PrefillProgress,
+    TextPiece,
+    TextRun,
+)
+from slipstream.engine.llama import (
+    AbortFlag,
+    Batch,
+    Context,
+    ContextSettings,
+    DecodeAborted,
+    Model,
+)
+from slipstream.engine.reasoning import ReasoningFormat
+from slipstream.engine.sampler_chain import SamplerChain
+from slipstream.engine.sampling import MAX_SEED, SamplerSettings
+from slipstream.engine.speculation.drafter import Draft, Drafter, NullDrafter
+from slipstream.engine.speculation.verify import Verdict, verify
+from slipstream.engine.stopwatch import Stopwatch
+from slipstream.errors import ContextSizeError, EngineError, UsageError, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """What to continue and how. `prompt` holds token ids, its BOS included."""
+
+    prompt: Sequence[int]
+    settings: SamplerSettings = field(default_factory=SamplerSettings)
+    reasoning: ReasoningFormat | None = None
+    end_strings: tuple[str, ...] = ()  # end-of-turn texts, never shown
+
+
+def chunk_plan(start: int, end: int, n_batch: int) -> tuple[range, ...]:
+    """The positions of a prompt from `start` to `end` in chunks of at most `n_batch`."""
+    return tuple(range(at, min(at + n_batch, end)) for at in range(start, end, n_batch))
+
+
+class GenerationSession:
+    """Generates over one context, one answer at a time, reusing what its cache already holds.
+
+    Raises `EngineError` when used after `close()` or while another answer is being written.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        settings: ContextSettings | None = None,
+        *,
+        drafter: Drafter | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._model = model
+        self._drafter: Drafter = drafter or NullDrafter()
+        self._clock = clock
+        self._abort = AbortFlag()
+        self._context = Context(model, settings or ContextSettings(), self._abort)
+        self._batch = Batch(self._context.n_batch)
+        self.cache = TokenCache(self._context)
+        self._pieces: dict[frozenset[str], Pieces] = {}
+        self._busy = False
+
+    @property
+    def n_ctx(self) -> int:
+        """The context window in tokens."""
+        return self._context.n_ctx
+
+    @property
+    def n_batch(self) -> int:
+        """The largest prefill chunk in tokens."""
+        return self._context.n_batch
+
+    @property
+    def n_threads(self) -> int:
+        """Threads llama.cpp computes with."""
+        return self._context.n_threads
+
+    def cancel(self) -> None:
+        """End the running answer, or the next one if none runs; callable from any thread."""
+        self._abort.set()
+
+    def withdraw_cancel(self) -> None:
+        """Forget a cancel that came when nothing was running."""
+        self._abort.clear()
+
+    def generate(self, request: GenerationRequest) -> Iterator[Event]:
+        """Yield `PrefillProgress` per chunk, `TextRun` per round, then one `Finished`.
+
+        A consumer may stop early by closing the iterator; the cache stays in step with the
+        context. A failure after the first token ends in `Finished` with reason "error" and the
+        `error`; one before it is raised as `UserError`.
+        """
+        handle = self._context.handle  # raises after close()
+        assert handle
+        if self._busy:
+            raise EngineError("The session is already writing an answer.")
+        self._check_prompt(request.prompt)
+        self._busy = True
+        try:
+            yield from self._answer(request)
+        finally:
+            self._busy = False
+            self._abort.clear()
+            if self._context.is_open:
+                self.cache.recover()
+
+    def _check_prompt(self, prompt: Sequence[int]) -> None:
+        if not prompt:
+            raise UsageError("The prompt is empty.", "There is nothing to continue.", "Type some.")
+        if len(prompt) > self.n_ctx:
+            raise ContextSizeError(
+                "The conversation is longer than the context window.",
+                f"It has {len(prompt):,} tokens, the window {self.n_ctx:,}.",
+                "Start a new chat, shorten the message, or choose a larger context.",
+            )
+        if min(prompt) < 0 or max(prompt) >= self._model.n_vocab:
+            raise UsageError(
+                "The prompt has a token the model does not know.",
+                f"Ids run from 0 to {self._model.n_vocab - 1:,}.",
+                "Use the tokens of this model.",
+            )
+
+    def _answer(self, request: GenerationRequest) -> Iterator[Event]:
+        settings, prompt = request.settings, list(request.prompt)
+        seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
+        chain = SamplerChain(self._model, settings, seed, self.n_ctx)
+        try:
+            # the last prompt token is always evaluated, for its logits
+            shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
+            cached = self.cache.trim(shared)
+            self._drafter.begin(cached)
+            watch = Stopwatch(self._clock, len(prompt), cached)
+            chain.prime(prompt)
+            row = 0
+            for chunk in chunk_plan(cached, len(prompt), self.n_batch):
+                if not self._prefill_chunk(prompt, chunk):
+                    yield self._finished(FinishReason.CANCELLED, seed, watch)
+                    return
+                row = len(chunk) - 1
+                yield PrefillProgress(
+                    done=chunk.stop,
+                    total=len(prompt),
+                    cached=cached,
+                    seconds=watch.elapsed,
+                    tokens_per_second=watch.prefilled(chunk.stop),
+                )
+            if settings.max_tokens == 0:
+                yield self._finished(FinishReason.LENGTH, seed, watch)
+                return
+            text = AnswerText(
+                self._pieces_for(request.reasoning),
+                settings.stop,
+                request.end_strings,
+                request.reasoning,
+            )
+            yield from self._rounds(prompt, row, settings.max_tokens, seed, chain, text, watch)
+        finally:
+            chain.close()
+
+    def _pieces_for(self, reasoning: ReasoningFormat | None) -> Pieces:
+        visible = frozenset(reasoning.visible_control_texts if reasoning else ())
+        if visible not in self._pieces:
+            self._pieces[visible] = Pieces(self._model, visible)
+        return self._pieces[visible]
+
+    def _prefill_chunk(self, prompt: list[int], chunk: range) -> bool:
+        """Evaluate one chunk; False when the answer was cancelled before it was done."""
+        tokens = prompt[chunk.start : chunk.stop]
+        if chunk.stop == len(prompt):
+            self._batch.fill(tokens, chunk.start, all_outputs=False)
+        else:
+            self._batch.fill_without_outputs(tokens, chunk.start)
+        return self._decode(tokens, chunk.start)
+
+    def _decode(self, tokens: list[int], position: int) -> bool:
+        """Evaluate what the batch holds and note it; False when cancelled."""
+        if self._abort.is_set():
+            return False
+        try:
+            self._context.decode(self._batch)
+        except DecodeAborted:
+            self.cache.extend(tokens[: max(0, self._context.length() - position)])
+            return False
+        self.cache.extend(tokens)
+        self._drafter.process(tokens, position)
+        return True
+
+    def _rounds(
+        self,
+        prompt: list[int],
+        first_row: int,
+        max_tokens: int,
+        seed: int,
+        chain: SamplerChain,
+        text: AnswerText,
+        watch: Stopwatch,
+    ) -> Iterator[Event]:
+        """Verify, emit, draft, decode, until something ends the answer."""
+        history = prompt
+        draft = Draft()
+        row = first_row
+        started = self._clock()
+
+        def sample(index: int) -> int:
+            return chain.sample(self._context, row + index)
+
+        try:
+            while True:
+                verdict = verify(draft, sample, self._model.is_end_of_generation)
+                run = self._emit(verdict, draft, text, watch, started)
+                history.extend(run.token_ids)
+                yield run
+                reason = self._end(verdict, text, watch, max_tokens)
+                if reason is not None:
+                    break
+                started = self._clock()
+                draft = self._draft(history, max_tokens - watch.generated)
+                pending = [history[-1], *draft.tokens]
+                position = len(self.cache)
+                self._batch.fill(pending, position, all_outputs=True)
+                if not self._decode(pending, position):
+                    reason = FinishReason.CANCELLED
+                    break
+                row = 0
+        except UserError as error:
+            yield self._finished(FinishReason.ERROR, seed, watch, text, error)
+            return
+        yield self._finished(reason, seed, watch, text)
+
+    def _draft(self, history: list[int], tokens_left: int) -> Draft:
+        """A draft that fits the window, the batch and the tokens still wanted."""
+        room = min(self.n_ctx - len(self.cache), self.n_batch) - 1
+        limit = room if tokens_left < 0 else min(room, tokens_left - 1)
+        return self._drafter.draft(history, limit) if limit > 0 else Draft()
+
+    def _emit(
+        self, verdict: Verdict, draft: Draft, text: AnswerText, watch: Stopwatch, started: float
+    ) -> TextRun:
+        """Take what counts of a verdict and forget the rest; tokens after a stop do not count."""
+        emitted: list[int] = []
+        pieces: list[TextPiece] = []
+        reasoning_tokens = 0
+        for token in verdict.tokens:
+            emitted.append(token)
+            if verdict.ended and len(emitted) == len(verdict.tokens):
+                break  # an end-of-generation token has no text
+            pieces += text.feed(token)
+            reasoning_tokens += text.reasoning
+            if text.ended:
+                break
+        kept = len(emitted) - 1  # the last one is pending: sampled, not in the cache
+        self._drafter.accept(kept)
+        self.cache.trim(len(self.cache) - len(draft.tokens) + kept)
+        watch.sampled(len(emitted))
+        watch.reasoned(reasoning_tokens, still=text.reasoning)
+        return TextRun(
+            token_ids=tuple(emitted),
+            accepted_flags=tuple(index < verdict.accepted for index in range(len(emitted))),
+            drafted=len(draft.tokens),
+            pieces=merged(pieces),
+            generated_tokens=watch.generated,
+            context_tokens=len(self.cache),
+            seconds=self._clock() - started,
+            tokens_per_second=watch.average_rate(),
+            current_tokens_per_second=watch.current_rate(),
+        )
+
+    def _end(
+        self, verdict: Verdict, text: AnswerText, watch: Stopwatch, max_tokens: int
+    ) -> FinishReason | None:
+        """Why the answer is over after this round, None when it goes on."""
+        if text.ended:
+            return FinishReason.STOP if text.stop_string else FinishReason.EOG
+        if verdict.ended:
+            return FinishReason.EOG
+        if 0 <= max_tokens <= watch.generated:
+            return FinishReason.LENGTH
+        if self._abort.is_set():
+            return FinishReason.CANCELLED
+        if len(self.cache) >= self.n_ctx:
+            return FinishReason.CONTEXT
+        return None
+
+    def _finished(
+        self,
+        reason: FinishReason,
+        seed: int,
+        watch: Stopwatch,
+        text: AnswerText | None = None,
+        error: UserError | None = None,
+    ) -> Finished:
+        return Finished(
+            reason=reason,
+            seed=seed,
+            statistics=watch.statistics(len(self.cache)),
+            pieces=text.finish() if text else (),
+            stop_string=text.stop_string if text else "",
+            error=error,
+        )
+
+    def close(self) -> None:
+        """Free drafter and context, in that order. Calling it twice is harmless."""
+        self._drafter.close()
+        self._context.close()
