@@ -1,4 +1,4 @@
-"""Finds the files shipped beside the code: icons, styles, models. Knows nothing about their content."""
+"""Finds files shipped beside the code: icons, styles, models. Knows nothing of their content."""
 
 from __future__ import annotations
 

@@ -23,6 +23,9 @@ class ChatStore(Protocol):
     def save_message(self, chat_id: str, message: Message) -> None:
         """Append the message, or replace the one with the same id in place."""
 
+    def remove_message(self, chat_id: str, message_id: str) -> None:
+        """Forget a message that nothing follows; one that is not there is no error."""
+
     def set_title(self, chat_id: str, title: str) -> None:
         """Rename the chat."""
 

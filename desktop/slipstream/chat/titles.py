@@ -13,7 +13,8 @@ _SHORTEST_SENTENCE = 12  # below that, a full stop is more likely one of "Dr." o
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _RULE = re.compile(r"^\s*([-*_=]\s*){3,}$")
-_LINE_MARK = re.compile(r"^\s*(#{1,6}\s+|>\s*|[-*+]\s+(\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+")
+_LINE_MARK = re.compile(r"^\s*(#{1,6}(\s+|$)|>\s*|[-*+]\s+(\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+")
+_CLOSING_MARK = re.compile(r"\s#+\s*$")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~|`+)(?=\S)(.+?)(?<=\S)\1(?!\w)")
 _SENTENCE = re.compile(r".+?(?:[.!?…]+[\"'”’)»]*(?=\s)|[。！？]+[」』）]*)")
@@ -35,12 +36,13 @@ def _plain(line: str) -> str:
     """The line's words alone; nothing of a line that only structures the text."""
     if _FENCE.match(line) or _RULE.match(line):
         return ""
-    line = _LINE_MARK.sub("", line[:2_000])
+    line = _LINE_MARK.sub("", line[:1_000])
+    line = _CLOSING_MARK.sub("", line)
     line = _LINK.sub(r"\1", line)
     for _ in range(3):  # marks may be nested
         line = _EMPHASIS.sub(r"\2", line)
     line = "".join(character for character in line if _shows(character))
-    return " ".join(line.split()).strip("#").strip()
+    return " ".join(line.split())
 
 
 def _shows(character: str) -> bool:

@@ -55,8 +55,11 @@ LONG_TEXT_BYTES = 4 * 2**20
 SMALL_NUMBER_ARRAY = 1024
 SMALL_STRING_ARRAY = 64
 SMALL_STRING_ARRAY_BYTES = 2**16
+MAX_DECODED_ELEMENTS = 2**18
+"""Elements of small arrays decoded for one header; further arrays are recorded as skipped."""
 
 MAX_NESTING = 4
+MAX_NESTED_LISTS = 2**16
 MAX_KEY_BYTES = 2**16 - 1
 MAX_TENSOR_NAME_BYTES = 63
 MAX_DIMENSIONS = 4
@@ -248,6 +251,8 @@ class _HeaderParser:
         self._reader = reader
         self._metadata: dict[str, Value] = {}
         self._types: dict[str, int] = {}
+        self._elements_left = MAX_DECODED_ELEMENTS
+        self._lists_left = MAX_NESTED_LISTS
 
     def parse(self) -> Header:
         reader = self._reader
@@ -370,18 +375,22 @@ class _HeaderParser:
         reader = self._reader
         kind, length = self._read_array_head(key)
         start = reader.position
-        if kind in NUMBER_CODES:
-            if length <= SMALL_NUMBER_ARRAY:
-                return reader.numbers(kind, length)
-            reader.skip_numbers(kind, length)
-        else:
-            self._skip_array(key, kind, length, 1)
-            end = reader.position
-            small = length <= SMALL_STRING_ARRAY and end - start <= SMALL_STRING_ARRAY_BYTES
-            if kind is ValueType.STRING and small:
-                reader.jump(start)
+        self._skip_array(key, kind, length, 1)
+        end = reader.position
+        if self._is_small(kind, length, end - start):
+            self._elements_left -= length
+            reader.jump(start)
+            if kind is ValueType.STRING:
                 return reader.strings(length, errors="replace")
+            return reader.numbers(kind, length)
         return ArrayInfo(kind, length, start)
+
+    def _is_small(self, kind: ValueType, length: int, size_bytes: int) -> bool:
+        if kind is ValueType.ARRAY or length > self._elements_left:
+            return False
+        if kind is ValueType.STRING:
+            return length <= SMALL_STRING_ARRAY and size_bytes <= SMALL_STRING_ARRAY_BYTES
+        return length <= SMALL_NUMBER_ARRAY
 
     def _read_array_head(self, key: str) -> tuple[ValueType, int]:
         reader = self._reader
@@ -400,8 +409,10 @@ class _HeaderParser:
             return
         if depth >= MAX_NESTING:
             reader.damaged(f"“{printable(key)}” nests lists more than {MAX_NESTING} deep.")
+        if length > self._lists_left:
+            reader.damaged(f"“{printable(key)}” holds {length:,} lists, more than any model has.")
+        self._lists_left -= length
         reader.check_end(reader.position + length * (4 + reader.length_bytes))
-        reader.pay_for_elements(length)
         for _ in range(length):
             inner, inner_length = self._read_array_head(key)
             self._skip_array(key, inner, inner_length, depth + 1)

@@ -17,7 +17,7 @@ MAX_HEADER_BYTES = 256 * 2**20
 MAX_ARRAY_STRINGS = 2**22
 """Strings in all arrays together (large vocabularies have 1/4 million, their merges 1/2)."""
 
-MAX_TEXT_BYTES = 64 * 2**20
+MAX_TEXT_BYTES = 32 * 2**20
 """Keys, names and texts decoded for one header, together."""
 
 MAX_ARRAY_NUMBERS = 2**22
@@ -144,8 +144,10 @@ class HeaderStream:
 
     def skip_strings(self, count: int) -> None:
         """Pass over `count` strings at about 65 ns each: a tight loop per window."""
-        self.pay_for_elements(count)
-        self._least(count * self._length.size)
+        if count > self._strings_left:
+            self.damaged(f"Its header claims a list of {count:,} texts, more than any model has.")
+        self._strings_left -= count
+        self.check_end(self.position + count * self._length.size)
         head = self._length.size
         unpack = self._length.unpack_from
         while count:
@@ -159,16 +161,8 @@ class HeaderStream:
                 pass  # the next length lies beyond the window: `count` strings are left
             self.jump(self._base + at)
 
-    def pay_for_elements(self, count: int) -> None:
-        if count > self._strings_left:
-            self.damaged(f"Its header claims a list of {count:,} texts, more than any model has.")
-        self._strings_left -= count
-
-    def _least(self, count: int) -> None:
-        """Fail now if fewer than `count` bytes can follow."""
-        self.check_end(self.position + count)
-
     def check_end(self, end: int) -> None:
+        """Fail now if what is known to follow cannot end at `end`."""
         if end > MAX_HEADER_BYTES or end > self.size:
             self.jump(end)
 

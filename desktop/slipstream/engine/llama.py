@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import llama_cpp.llama_cpp as lib
+import llama_cpp.llama_cpp as _bindings
 
 from slipstream.engine.gguf import read_header
 from slipstream.errors import ContextSizeError, EngineError, ModelFileError
+
+lib = _bindings  # for the sampler chain, which fills native structures of its own
 
 log = logging.getLogger("llama.cpp")
 
@@ -29,12 +31,12 @@ DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
 """Prompt tokens per prefill chunk: large enough to be fast, small enough for lively progress."""
 
-_LEVELS = {1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR, 4: logging.DEBUG}
+_LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 _CONTINUED = 5  # GGML_LOG_LEVEL_CONT: the rest of the line before
 _RECENT: deque[tuple[int, str]] = deque(maxlen=400)
 
 
-@lib.llama_log_callback
+@lib.llama_log_callback  # type: ignore[untyped-decorator]
 def _receive_log(level: int, text: bytes, _user_data: Any) -> None:
     """Route a native log line to `logging` and remember it for error reports."""
     words = text.decode("utf-8", "replace").rstrip("\n")
@@ -122,9 +124,12 @@ class Model:
         read_header(path)  # llama.cpp aborts the process on some damaged files
         params = lib.llama_model_default_params()
         params.vocab_only = vocab_only
+        # AMX tiles crash on many virtual machines that claim to have them (llama.cpp#20824), and
+        # llama.cpp uses them only through these buffers
+        params.use_extra_bufts = "AMX_INT8 = 1" not in system_info()
         cancelled = False
 
-        @lib.llama_progress_callback
+        @lib.llama_progress_callback  # type: ignore[untyped-decorator]
         def report(fraction: float, _user_data: Any) -> bool:
             nonlocal cancelled
             cancelled = progress is not None and not progress(fraction)
@@ -156,6 +161,8 @@ class Model:
         self.n_ctx_train: int = lib.llama_model_n_ctx_train(handle)
         self.bos: int = lib.llama_vocab_bos(self._vocab)
         self.eos: int = lib.llama_vocab_eos(self._vocab)
+        ends = (self.eos, lib.llama_vocab_eot(self._vocab))
+        self.turn_ends: tuple[int, ...] = tuple(sorted({end for end in ends if end >= 0}))
         self.adds_bos: bool = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos >= 0
 
     def _check_kind(self, vocab_only: bool) -> None:
@@ -202,12 +209,8 @@ class Model:
         if size < 0:
             return None
         buffer = ctypes.create_string_buffer(size + 1)
-        lib.llama_model_meta_val_str(self.handle, name, buffer, size + 1)  # type: ignore[arg-type]
+        lib.llama_model_meta_val_str(self.handle, name, buffer, size + 1)
         return buffer.value.decode("utf-8", "replace")
-
-    def chat_template(self) -> str | None:
-        """The Jinja source of the file's own chat template, None where it has none."""
-        return self.metadata("tokenizer.chat_template")
 
     def tokenize(self, text: str, *, parse_special: bool = True) -> list[int]:
         """Token ids of the text, without any BOS or EOS of the vocabulary's own.
@@ -296,7 +299,7 @@ class Batch:
         assert 0 < count <= self.capacity
         self._tokens[:count] = list(tokens)
         self._positions[:count] = list(range(first_position, first_position + count))
-        self._outputs[:count] = [1] * count if all_outputs else [0] * (count - 1) + [1]
+        self._outputs[:count] = [int(all_outputs)] * (count - 1) + [1]  # type: ignore[assignment]
         self.native.n_tokens = count
 
     def fill_without_outputs(self, tokens: Sequence[int], first_position: int) -> None:
@@ -407,7 +410,7 @@ class Context:
 
 def default_threads() -> int:
     """Threads to decode with: the physical cores this process may use."""
-    import psutil  # here because a picker or a header needs no psutil
+    import psutil  # type: ignore[import-untyped]
 
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     physical = psutil.cpu_count(logical=False)

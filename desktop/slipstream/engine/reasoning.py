@@ -211,7 +211,7 @@ def reasoning_format(template_source: str, rendered_prompt: str) -> ReasoningFor
     """
     made = _declared_format(template_source)
     prompt = rendered_prompt.rstrip()
-    ending = made.texts(TagEffect.CLOSE, TagEffect.ANSWER, TagEffect.END)
+    ending = made.texts(TagEffect.CLOSE, TagEffect.ANSWER, TagEffect.END, TagEffect.BODY)
     starts_open = prompt.endswith(made.open_tags) if made.open_tags else False
     if TagEffect.BODY in {tag.effect for tag in made.tags}:
         head, body, rest = prompt.rpartition("<|message|>")
@@ -267,17 +267,21 @@ class ReasoningSplitter:
 
     def __init__(self, reasoning: ReasoningFormat = DEFAULT) -> None:
         self._tags = reasoning.tags
-        self._mode = _Mode.REASONING if reasoning.starts_open else _Mode.BEFORE
-        self._active = self._active_tags()
+        self._fresh = True  # no text of this block yet
+        self._enter(_Mode.REASONING if reasoning.starts_open else _Mode.BEFORE)
         self._buffer = ""
         self._space = ""  # white space, or a tail tag, that may still turn out to stand at a border
         self._tail_held = False
         self._trim = reasoning.starts_open or reasoning.after_tag  # white space here is a tag's
-        self._fresh = True  # no text of this block yet
         self._header = ""
         self._spelled_header = False  # the header began with letters, not with a control token
         self._seen: set[TextKind] = set()
         self._pieces: list[TextPiece] = []
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether what was fed last belongs to the reasoning."""
+        return self._mode is _Mode.REASONING
 
     def feed(self, text: str) -> tuple[TextPiece, ...]:
         """The pieces that became certain with this text."""
@@ -313,7 +317,7 @@ class ReasoningSplitter:
             chosen = [tag for tag in self._tags if tag.anywhere or tag.effect is TagEffect.TAIL]
         elif self._mode is _Mode.REASONING:
             wanted = {TagEffect.CLOSE}
-            if getattr(self, "_fresh", True):
+            if self._fresh:
                 wanted.add(TagEffect.OPEN)  # R1 repeats the tag the prompt has opened
             chosen = [tag for tag in self._tags if tag.anywhere or tag.effect in wanted]
         elif self._mode is _Mode.HEADER:
@@ -376,7 +380,8 @@ class ReasoningSplitter:
         self._pieces.append(TextPiece(kind, space + text))
 
     def _release_header(self) -> None:
-        header, self._header = self._header, ""
+        header = self._header if self._spelled_header else self._header.lstrip()
+        self._header = ""
         self._enter(_Mode.ANSWER)
         if header:
             self._text(header)
@@ -395,18 +400,20 @@ class ReasoningSplitter:
             return
         if effect is TagEffect.OPEN and self._mode is _Mode.REASONING:
             return
-        self._space, self._tail_held = "", False
-        self._trim = True
+        space, self._space, self._tail_held = self._space, "", False
         if effect is TagEffect.HEADER:
             if self._mode is not _Mode.HEADER:
-                self._header = ""
                 self._spelled_header = not tag.anywhere
+                self._header = space if self._spelled_header and not self._trim else ""
+            self._trim = True
             self._header += " " if tag.anywhere else tag.text
             self._enter(_Mode.HEADER)
             return
-        self._fresh = True
-        if effect is TagEffect.OPEN or (effect is TagEffect.BODY and _is_reasoning(self._header)):
+        self._trim = self._fresh = True
+        if effect is TagEffect.OPEN:
             self._enter(_Mode.REASONING)
+        elif effect is TagEffect.BODY:
+            self._enter(_Mode.REASONING if _is_reasoning(self._header) else _Mode.ANSWER)
         else:
             self._enter(_Mode.BEFORE)
         self._header = ""

@@ -1,13 +1,17 @@
-"""What can be asked of a target model. Plain values; importable without llama.cpp."""
+"""What can be asked of a target model. Plain values; importable without llama.cpp or Jinja."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from slipstream.engine.chat_template import TemplateVariable, Turn
+from slipstream.chat.records import Message
 from slipstream.engine.sampling import SamplerSettings
+
+if TYPE_CHECKING:
+    from slipstream.engine.template_variables import TemplateVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +22,15 @@ class LoadRequest:
     n_ctx: int = 0
     n_batch: int = 0
     n_threads: int = 0
-    chat_template: str | None = None  # Jinja source in place of the file's own
+    chat_template: str | None = None  # Jinja source, or a built-in's name, in place of the file's
+    chat_template_name: str = "the chosen template"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """The conversation to answer; its last turn is the user's."""
+    """The conversation to answer; its last message is the user's."""
 
-    turns: tuple[Turn, ...]
+    messages: tuple[Message, ...]
     system_prompt: str = ""
     settings: SamplerSettings = field(default_factory=SamplerSettings)
     template_variables: Mapping[str, object] = field(default_factory=dict)

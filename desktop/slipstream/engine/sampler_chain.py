@@ -161,8 +161,8 @@ class SamplerChain:
     def _draw(self, context: Context, row: int, *, under_grammar: bool) -> int:
         candidates = self._load_candidates(context, row)
         if under_grammar:
-            lib.llama_sampler_apply(self._grammar, ctypes.byref(candidates))  # type: ignore[arg-type]
-        lib.llama_sampler_apply(self._chain, ctypes.byref(candidates))  # type: ignore[arg-type]
+            lib.llama_sampler_apply(self._grammar, ctypes.byref(candidates))
+        lib.llama_sampler_apply(self._chain, ctypes.byref(candidates))
         return int(candidates.data[candidates.selected].id)
 
     def _load_candidates(self, context: Context, row: int) -> Any:
@@ -185,7 +185,7 @@ class SamplerChain:
         array = lib.llama_token_data_array(
             data=ctypes.pointer(single), size=1, selected=-1, sorted=False
         )
-        lib.llama_sampler_apply(self._grammar, ctypes.byref(array))  # type: ignore[arg-type]
+        lib.llama_sampler_apply(self._grammar, ctypes.byref(array))
         return not math.isinf(single.logit)
 
     def close(self) -> None:

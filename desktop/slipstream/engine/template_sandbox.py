@@ -40,7 +40,7 @@ class RenderLimits:
 
     steps: int = 5_000_000
     characters: int = 32_000_000
-    seconds: float = 10.0
+    seconds: float = 5.0
 
 
 class TemplateRejection(jinja2.TemplateError):
@@ -187,7 +187,7 @@ class _Metering(NodeTransformer):
     visit_Macro = _charge  # noqa: N815
     visit_CallBlock = _charge  # noqa: N815
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
         return self._call("concatenate", node.nodes, node.lineno)
 
@@ -242,9 +242,13 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
                     if len(many) * times > _LARGEST_VALUE:
                         raise BudgetExceeded("a repetition grew beyond all measure")
                     break
-        if operator == "**" and isinstance(left, int) and isinstance(right, int):
-            if left.bit_length() * right > _LARGEST_INTEGER_BITS:
-                raise BudgetExceeded("a power grew beyond all measure")
+        if (
+            operator == "**"
+            and isinstance(left, int)
+            and isinstance(right, int)
+            and left.bit_length() * right > _LARGEST_INTEGER_BITS
+        ):
+            raise BudgetExceeded("a power grew beyond all measure")
         if operator == "%" and isinstance(left, str):
             _check_arguments(right if isinstance(right, tuple) else (right,))
             if _WIDE_FIELD.search(left):
@@ -255,7 +259,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         _check_size(result)
         return result
 
-    def call(self, context: Context, obj: Any, /, *arguments: Any, **named: Any) -> Any:  # type: ignore[override]
+    def call(self, context: Context, obj: Any, /, *arguments: Any, **named: Any) -> Any:
         """Jinja's hook for every call: bounds what a method of a string can make of it."""
         owner = getattr(getattr(obj, "__wrapped__", obj), "__self__", None)
         if isinstance(owner, str):

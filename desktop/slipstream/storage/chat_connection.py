@@ -1,4 +1,5 @@
-"""Opens the chat database: checks the file before anything may write to it, then brings it up to date."""
+"""Opens the chat database: checks the file before anything may write to it, then
+brings it up to date."""
 
 from __future__ import annotations
 
@@ -34,9 +35,7 @@ def open_in_memory() -> sqlite3.Connection:
     return connection
 
 
-def open_chats_file(
-    path: Path, busy_seconds: float
-) -> tuple[sqlite3.Connection, UserError | None]:
+def open_chats_file(path: Path, busy_seconds: float) -> tuple[sqlite3.Connection, UserError | None]:
     """A connection in autocommit mode, and a notice when the file can be read but not written.
 
     Raises `UserError` when the file is damaged, locked, another program's, from a newer version of
@@ -47,12 +46,15 @@ def open_chats_file(
         unclean = _check_file(path)
         if _size(path):
             try:
-                _inspect(path, busy_seconds, unclean)
+                # a connection that can write would move the log into a damaged file on closing;
+                # a journal, though, only such a one can roll back
+                mode = "mode=rw" if _size(_beside(path, "-journal")) else "mode=ro"
+                _inspected(path, mode, busy_seconds, unclean).close()
             except sqlite3.Error as error:
                 if not is_unwritable(error) or _size(_beside(path, "-wal")):
                     raise
                 # a WAL database in a read-only folder: readable only as a file nobody changes
-                connection = _connect(path, "mode=ro&immutable=1", busy_seconds)
+                connection = _inspected(path, "mode=ro&immutable=1", busy_seconds, unclean)
                 return connection, unwritable_error(path, "it or its folder is read-only.")
         else:
             path.touch(mode=0o600)
@@ -61,6 +63,8 @@ def open_chats_file(
         raise unwritable_error(path, f"{error.strerror or error}.") from error
     except sqlite3.Error as error:
         raise database_error(error, path) from error
+    except UnicodeDecodeError as error:  # SQLite quotes the damage in its message
+        raise damaged_error(path, "its tables are unreadable.") from error
 
 
 def _check_file(path: Path) -> bool:
@@ -68,13 +72,11 @@ def _check_file(path: Path) -> bool:
 
     SQLite itself takes a file cut within its header, or within its last page, for a sound one.
     """
-    size = _size(path)
-    logged = _size(_beside(path, "-wal")) > 0
-    journalled = _size(_beside(path, "-journal")) > 0
-    if size == 0:
-        if logged:
+    unclean = _has_log(path)
+    if _size(path) == 0:
+        if _size(_beside(path, "-wal")):
             raise damaged_error(path, "it is empty while its log file is not.")
-        return journalled
+        return unclean
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -85,17 +87,16 @@ def _check_file(path: Path) -> bool:
     expected = pages * page_size
     if page_size < 512 or page_size & (page_size - 1):
         raise damaged_error(path, f"it claims a page size of {page_size} bytes.")
-    # after a crash the log completes the file, so its size says nothing
-    if not (logged or journalled) and (size < expected or size % page_size):
+    size = _size(path)
+    # while there is a log, left by a crash or by another app that is just writing, it completes
+    # the file, whose size then says nothing
+    if (size < expected or size % page_size) and not (unclean or _has_log(path)):
         raise damaged_error(path, f"it has {size:,} bytes instead of {expected:,}.")
-    return logged or journalled
+    return unclean
 
 
-def _inspect(path: Path, busy_seconds: float, unclean: bool) -> None:
-    """Read what the file is, without a chance of writing to it: a connection that can write would
-    move the log into a damaged file when it is closed. Raises `UserError`, `sqlite3.Error`."""
-    # only a connection that can write may roll a journal back
-    mode = "mode=rw" if _size(_beside(path, "-journal")) else "mode=ro"
+def _inspected(path: Path, mode: str, busy_seconds: float, unclean: bool) -> sqlite3.Connection:
+    """A connection to a file found to be ours. Raises `UserError`, `sqlite3.Error`."""
     connection = _connect(path, mode, busy_seconds)
     try:
         if is_foreign(connection):
@@ -111,17 +112,19 @@ def _inspect(path: Path, busy_seconds: float, unclean: bool) -> None:
                 f"{path} has version {version}; this one reads up to {SCHEMA_VERSION}.",
                 "Update Slipstream, or choose another folder with --data-dir.",
             )
+        if version < SCHEMA_VERSION and "immutable" in mode:
+            raise unwritable_error(path, "it or its folder is read-only.")
         if unclean:
             (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if result != "ok":
                 raise damaged_error(path, f"{' '.join(str(result).split())}.")
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
-def _open_writable(
-    path: Path, busy_seconds: float
-) -> tuple[sqlite3.Connection, UserError | None]:
+def _open_writable(path: Path, busy_seconds: float) -> tuple[sqlite3.Connection, UserError | None]:
     connection = _connect(path, "mode=rw", busy_seconds)
     try:
         try:
@@ -168,6 +171,12 @@ def _configure(connection: sqlite3.Connection, busy_seconds: float) -> None:
     # it costs one fsync per message
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache too
+    # a damaged byte becomes U+FFFD instead of making its whole chat unreadable
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+
+
+def _has_log(path: Path) -> bool:
+    return any(_size(_beside(path, suffix)) for suffix in ("-wal", "-journal"))
 
 
 def _beside(path: Path, suffix: str) -> Path:

@@ -1,4 +1,4 @@
-"""Chats in one SQLite file, used from one thread through one connection; knows nothing of windows."""
+"""Chats in one SQLite file, used from one thread through one connection; no windows here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from slipstream.chat.records import Chat, ChatSummary, Message, Role
@@ -32,6 +32,8 @@ from slipstream.storage.database_error import (
 )
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 BUSY_SECONDS = 2.0
 """How long to wait for another process that is writing."""
@@ -64,37 +66,27 @@ class ChatDatabase:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         *,
         clock: Callable[[], datetime] | None = None,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        """Open or make the file. Raises `UserError` when it is damaged, locked, another program's,
-        from a newer version, or cannot be made; a file that was there is then unchanged."""
-        self._use(*open_chats_file(path, busy_seconds), path, clock)
+        """Open or make the file; without a path, keep chats in memory until `close`.
 
-    @classmethod
-    def in_memory(cls, clock: Callable[[], datetime] | None = None) -> ChatDatabase:
-        """Chats that last until `close`: what the app goes on with when the file cannot be used."""
-        self = cls.__new__(cls)
-        self._use(open_in_memory(), None, None, clock)
-        return self
-
-    def _use(
-        self,
-        connection: sqlite3.Connection,
-        notice: UserError | None,
-        path: Path | None,
-        clock: Callable[[], datetime] | None,
-    ) -> None:
-        self._connection = connection
-        self.notice = notice
+        Raises `UserError` when the file is damaged, locked, another program's, from a newer
+        version, or cannot be made; a file that was there is then unchanged.
+        """
+        self.notice: UserError | None = None
+        if path is None:
+            self._connection = open_in_memory()
+        else:
+            self._connection, self.notice = open_chats_file(path, busy_seconds)
+        self._connection.create_function("holds", 2, _holds, deterministic=True)
         self._path = path
         self._clock = clock or _now
         self._damaged = False
         self._new: dict[str, Chat] = {}  # without a row yet
         self._unwritten: dict[str, dict[str, Message]] = {}  # by chat, then by message id
-        connection.create_function("holds", 2, _holds, deterministic=True)
 
     def summaries(self, query: str = "") -> tuple[ChatSummary, ...]:
         """Chats whose title or text contains `query` (all when empty), the latest first.
@@ -105,8 +97,8 @@ class ChatDatabase:
         wanted = _folded(query.strip())
         statement = _LISTED + (_MATCHING if wanted else "") + _LATEST_FIRST
         with self._reporting():
-            rows = self._connection.execute(statement, {"query": wanted.encode()}).fetchall()
-            stored = [_summary(row) for row in rows]
+            rows = self._connection.execute(statement, {"query": text_to_column(wanted)}).fetchall()
+            stored = self._read(_summary, rows)
         waiting = [
             ChatSummary(id=chat.id, title=chat.title, updated_at=chat.updated_at)
             for chat in reversed(self._new.values())
@@ -126,8 +118,8 @@ class ChatDatabase:
                 " WHERE chat_id = ? ORDER BY position",
                 (chat_id,),
             ).fetchall()
-            chat = self._new.get(chat_id) if row is None else _chat(row)
-            stored = {row[0]: _message(row) for row in rows}
+            chat = self._new.get(chat_id) if row is None else self._read(_chat, [row])[0]
+            stored = {message.id: message for message in self._read(_message, rows)}
         if chat is None:
             return None
         messages = stored | self._unwritten.get(chat_id, {})
@@ -149,6 +141,17 @@ class ChatDatabase:
         _message_values(message)
         self._unwritten.setdefault(chat_id, {})[message.id] = message
         self._write_waiting(chat_id)
+
+    def remove_message(self, chat_id: str, message_id: str) -> None:
+        """Forget a message that nothing follows; one that is not there is no error."""
+        self._unwritten.get(chat_id, {}).pop(message_id, None)
+        if chat_id in self._new:
+            return
+        with self._transaction() as connection:
+            connection.execute(
+                "DELETE FROM messages WHERE id = ? AND chat_id = ?",
+                (message_id, chat_id),
+            )
 
     def set_title(self, chat_id: str, title: str) -> None:
         """Rename the chat; its place in the list stays."""
@@ -176,6 +179,7 @@ class ChatDatabase:
 
     def _write_waiting(self, chat_id: str) -> None:
         messages = self._unwritten[chat_id]
+        refused: sqlite3.Error | None = None
         try:
             with self._transaction() as connection:
                 if chat_id in self._new:
@@ -187,12 +191,17 @@ class ChatDatabase:
                 if not found.rowcount:
                     raise _NoSuchChatError
                 for message in messages.values():
-                    _write_message(connection, chat_id, message)
+                    try:
+                        _write_message(connection, chat_id, message)
+                    except (sqlite3.IntegrityError, sqlite3.DataError) as error:
+                        refused = error  # it would be refused for ever; the others are written
         except _NoSuchChatError:
             del self._unwritten[chat_id]  # it would fail for ever
             raise
         del self._unwritten[chat_id]
         self._new.pop(chat_id, None)
+        if refused is not None:
+            raise database_error(refused, self._path) from refused
 
     def _update(self, chat_id: str, statement: str, value: str) -> None:
         with self._transaction() as connection:
@@ -202,6 +211,12 @@ class ChatDatabase:
     def _new_chat_holds(self, chat: Chat, wanted: str) -> bool:
         texts = [chat.title, *(message.text for message in self._unwritten[chat.id].values())]
         return any(wanted in _folded(text) for text in texts)
+
+    def _read(self, record: Callable[[Any], _T], rows: list[Any]) -> list[_T]:
+        try:
+            return [record(row) for row in rows]
+        except (ValueError, TypeError, AttributeError) as error:
+            raise damaged_error(self._path, f"a value is unreadable ({error}).") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -228,9 +243,9 @@ class ChatDatabase:
             shown = database_error(error, self._path)
             self._damaged |= isinstance(shown, DamagedDatabaseError)
             raise shown from error
-        except (ValueError, KeyError) as error:
+        except UnicodeDecodeError as error:  # SQLite quotes the damage in its message
             self._damaged = True
-            raise damaged_error(self._path, f"a value is unreadable ({error}).") from error
+            raise damaged_error(self._path, "its tables are unreadable.") from error
 
 
 class _NoSuchChatError(UserError):
@@ -245,7 +260,7 @@ class _NoSuchChatError(UserError):
 def _insert_chat(connection: sqlite3.Connection, chat: Chat) -> None:
     connection.execute(
         "INSERT INTO chats (id, title, system_prompt, created_at, updated_at)"
-        " VALUES (?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (
             chat.id,
             text_to_column(chat.title),
@@ -321,8 +336,8 @@ def _summary(row: Any) -> ChatSummary:
     )
 
 
-def _holds(text: bytes, wanted: bytes) -> bool:
-    return wanted.decode() in _folded(text_from_column(text))
+def _holds(text: bytes, wanted: str | bytes) -> bool:
+    return text_from_column(wanted) in _folded(text_from_column(text))
 
 
 def _folded(text: str) -> str:

@@ -66,15 +66,20 @@ def is_foreign(connection: sqlite3.Connection) -> bool:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Run the migrations that are missing, all or none of them. Raises `sqlite3.Error`."""
+    """Run the migrations that are missing, all or none of them.
+
+    Raises `sqlite3.Error`, also when there is nothing to do but the file cannot be written.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         # read under the write lock: two apps may start at the same moment
-        for migration in MIGRATIONS[schema_version(connection) :]:
+        missing = MIGRATIONS[schema_version(connection) :]
+        for migration in missing:
             migration(connection)
+        # written in any case: beginning a transaction does not find out that a file is read-only
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
+        connection.execute("COMMIT" if missing else "ROLLBACK")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -1,9 +1,10 @@
-"""Where the app keeps its files: one folder given by the user, or the places the system has for it."""
+"""Where the app keeps its files: a folder the user gave, or the places the system has."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class DataDirectory:
         return self.data_dir / "chats.db"
 
     def check(self) -> None:
-        """Make every folder and write a file into it. Raises `UserError` naming the one that fails."""
+        """Make every folder and write into it. Raises `UserError` naming the one that fails."""
         for folder in dict.fromkeys((self.config_dir, self.data_dir, self.log_dir, self.state_dir)):
             make_folder(folder)
             try:
@@ -82,10 +83,8 @@ def _make(folder: Path) -> None:
 
 
 def _absolute(path: Path) -> Path:
-    try:
+    with suppress(RuntimeError):  # "~name" of nobody is the folder's own name
         path = path.expanduser()
-    except RuntimeError:  # "~name" of nobody is then the folder's own name
-        pass
     return Path(os.path.abspath(path))
 
 

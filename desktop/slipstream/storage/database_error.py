@@ -12,7 +12,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class DamagedDatabaseError(UserError):
-    """The file is not, or no longer, a database that can be trusted; nothing may be written to it."""
+    """The file is not, or no longer, a sound database; nothing may be written to it."""
 
 
 def is_unwritable(error: sqlite3.Error) -> bool:
@@ -48,7 +48,7 @@ def database_error(error: sqlite3.Error, path: Path | None) -> UserError:
     """The error to show for what SQLite reported."""
     code = _primary_code(error)
     reason = f"{error}."
-    if code in _DAMAGED or isinstance(error, sqlite3.DatabaseError) and "decode" in str(error):
+    if code in _DAMAGED:
         return damaged_error(path, reason)
     if is_busy(error):
         return UserError(

@@ -15,10 +15,9 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QStyle, QVBoxLayout, QWidget
 
-from slipstream.ui.painting import chevron, focus_ring, rounded, tokens_of
-from slipstream.ui.theme import CAPTION_PX, CONTROL_PX, SPACE_S
+from slipstream.ui.painting import chevron, focus_ring, rounded
+from slipstream.ui.theme import CAPTION_PX, CONTROL_PX, MOTION_MS, SPACE_S, theme
 
-_MOTION_MS = 140
 _UNBOUNDED = 16_777_215  # QWIDGETSIZE_MAX
 
 
@@ -61,19 +60,19 @@ class SectionHeader(QAbstractButton):
         return QSize(160, 32)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        tokens = tokens_of(self)
+        tokens = theme().current()
         painter = QPainter(self)
         area = QRectF(self.rect())
         if self.underMouse():
             rounded(painter, area, QColor(tokens.raised))
         middle = area.center().y()
-        chevron(painter, QPointF(10, middle), QColor(tokens.muted), self.isChecked())
+        chevron(painter, QPointF(6, middle), QColor(tokens.muted), self.isChecked())
         title_font = QFont(self.font())
         title_font.setPixelSize(CONTROL_PX)
         title_font.setWeight(QFont.Weight.DemiBold)
         painter.setFont(title_font)
         painter.setPen(QColor(tokens.text))
-        text = area.adjusted(22, 0, -SPACE_S, 0)
+        text = area.adjusted(18, 0, -SPACE_S, 0)
         flags = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(text, flags | Qt.AlignmentFlag.AlignLeft, self.text())
         if self._summary:
@@ -149,7 +148,7 @@ class CollapsibleSection(QWidget):
         wanted = self.style().styleHint(
             QStyle.StyleHint.SH_Widget_Animation_Duration, None, self, None
         )
-        return min(_MOTION_MS, wanted) if self.isVisible() else 0
+        return min(MOTION_MS, wanted) if self.isVisible() else 0
 
     def _move(self, opened: bool, duration: int) -> None:
         """Uncovers the body, laid out once at its full height, instead of squeezing it."""

@@ -1,4 +1,4 @@
-"""Strings one per line: how line breaks, tabs and other invisible characters are written in a field."""
+"""Strings one per line: how line breaks, tabs and other invisible characters are written."""
 
 from __future__ import annotations
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QLocale, Qt, Signal
-from PySide6.QtGui import QValidator, QWheelEvent
+from PySide6.QtCore import QEvent, QLocale, Qt, Signal
+from PySide6.QtGui import QResizeEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QWidget
 
 from slipstream.engine.sampling import SettingInfo
 
 _DIGITS = 6  # decimals that can be typed, whatever the step is
+_BORDER = 2  # room for the focus ring around the text
 
 
 class NumberField(QDoubleSpinBox):
@@ -68,6 +69,19 @@ class NumberField(QDoubleSpinBox):
         whole_steps = round(self.value() / self.singleStep(), 9)
         start = math.floor(whole_steps) if steps > 0 else math.ceil(whole_steps)
         self.setValue((start + steps) * self.singleStep())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_text()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._place_text()
+
+    def _place_text(self) -> None:
+        """Without buttons under a style sheet, Qt leaves the text one pixel of width."""
+        self.lineEdit().setGeometry(self.rect().adjusted(_BORDER, _BORDER, -_BORDER, -_BORDER))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if self.hasFocus():

@@ -1,18 +1,11 @@
-"""What self-painted widgets share: the scheme in force, rounded boxes, chevrons, the focus ring."""
+"""What self-painted widgets share: rounded boxes, chevrons, the focus ring."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPalette, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
-from slipstream.ui.theme import DARK, LIGHT, RADIUS_CONTROL, Tokens
-
-
-def tokens_of(widget: QWidget) -> Tokens:
-    """The colours that fit the ground the widget is painted on."""
-    ground = widget.palette().color(QPalette.ColorRole.Window)
-    return DARK if ground.lightness() < 128 else LIGHT
+from slipstream.ui.theme import RADIUS_CONTROL, Tokens
 
 
 def tinted(color: str, opacity: float) -> QColor:

@@ -1,4 +1,4 @@
-"""How the positions of a slider stand for values: evenly, or finer at the small end of wide ranges."""
+"""How the positions of a slider stand for values: evenly, or finest where wide ranges are small."""
 
 from __future__ import annotations
 

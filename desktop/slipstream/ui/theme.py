@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from string import Template
 
 from PySide6.QtCore import QDir, QObject, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from slipstream.resources import resource_path
@@ -20,6 +20,7 @@ RADIUS_CONTROL, RADIUS_CARD = 6, 10
 CONTROL_PX, READING_PX, CAPTION_PX, FIGURE_PX = 13, 15, 12, 28
 MEASURE_CHARACTERS = 76  # width of the text column
 LINE_HEIGHT = 1.5  # of reading text
+_PROSE = "the draft proposes a few tokens and the target checks them all in one pass, "
 MOTION_MS = 140  # panels and hover; 0 under reduced motion
 
 
@@ -116,24 +117,23 @@ class Theme(QObject):
             app.setStyle("Fusion")
             app.setFont(interface_font())
             hints.colorSchemeChanged.connect(self._follow_system)
-        wanted = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(self._preference)
-        if wanted is None:
+        if self._preference == "system":
             hints.unsetColorScheme()
+            self._dress(app, hints.colorScheme())
         else:
-            hints.setColorScheme(wanted)  # title bars and native dialogs follow as well
-        self._dress(app)
+            is_dark = self._preference == "dark"
+            scheme = Qt.ColorScheme.Dark if is_dark else Qt.ColorScheme.Light
+            hints.setColorScheme(scheme)  # title bars and native dialogs follow as well
+            self._dress(app, scheme)
 
     @Slot(Qt.ColorScheme)
-    def _follow_system(self, _scheme: Qt.ColorScheme) -> None:
+    def _follow_system(self, scheme: Qt.ColorScheme) -> None:
         if self._app is not None and self._preference == "system":
-            self._dress(self._app)
+            self._dress(self._app, scheme)
 
-    def _dress(self, app: QApplication) -> None:
-        if self._preference == "system":
-            dark = app.styleHints().colorScheme() == Qt.ColorScheme.Dark
-        else:
-            dark = self._preference == "dark"
-        self._tokens = DARK if dark else LIGHT
+    def _dress(self, app: QApplication, scheme: Qt.ColorScheme) -> None:
+        """Put the scheme on; `Unknown`, which some desktops report, counts as light."""
+        self._tokens = DARK if scheme == Qt.ColorScheme.Dark else LIGHT
         app.setPalette(palette(self._tokens))
         app.setStyleSheet(style_sheet(self._tokens))
         self.changed.emit()
@@ -247,6 +247,12 @@ def monospace_font(px: int = CONTROL_PX) -> QFont:
     font.setPixelSize(px)
     font.setStyleHint(QFont.StyleHint.Monospace)
     return font
+
+
+def reading_width(px: int = READING_PX) -> int:
+    """Width in pixels of the text column: 76 characters of ordinary prose at `px` pixels."""
+    metrics = QFontMetricsF(interface_font(px))
+    return round(metrics.horizontalAdvance(_PROSE) / len(_PROSE) * MEASURE_CHARACTERS)
 
 
 def disabled_text(tokens: Tokens) -> str:

@@ -6,23 +6,34 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QSlider, QStyle, QWidget
 
-from slipstream.ui.painting import focus_ring, rounded, tokens_of
+from slipstream.ui.painting import focus_ring, rounded
 from slipstream.ui.slider_scale import SliderScale
+from slipstream.ui.theme import theme
 
 _HANDLE = 14  # diameter
 _GROOVE = 4  # height
 
 
 class ValueSlider(QSlider):
-    """Points at one stop of a scale. `picked` carries the value when a person moved it."""
+    """Points at one stop of a scale. `picked` carries the value when a person moved it.
+
+    The filled part begins at the lowest value, or at 0 when the range is `two_sided`.
+    """
 
     picked = Signal(float)
 
-    def __init__(self, scale: SliderScale, default: float, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        scale: SliderScale,
+        default: float,
+        parent: QWidget | None = None,
+        two_sided: bool = False,
+    ) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._scale = scale
         self._default_position = scale.position(default)
         self._shown = 0
+        self._two_sided = two_sided
         self.setRange(0, scale.last)
         self.setSingleStep(1)
         self.setPageStep(max(scale.last // 10, 1))
@@ -91,21 +102,23 @@ class ValueSlider(QSlider):
         share = position / max(self.maximum(), 1)
         return _HANDLE / 2 + span * (1 - share if self._mirrored() else share)
 
+    def _edge(self) -> float:
+        return self.width() if self._mirrored() else 0
+
     def paintEvent(self, event: QPaintEvent) -> None:
-        tokens = tokens_of(self)
+        tokens = theme().current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         middle = self.height() / 2
-        left, right = _HANDLE / 2, self.width() - _HANDLE / 2
         handle = self._x_of(self.sliderPosition())
-        start = right if self._mirrored() else left
-        groove = QRectF(left, middle - _GROOVE / 2, right - left, _GROOVE)
+        start = self._x_of(self._scale.position(0)) if self._two_sided else self._edge()
+        groove = QRectF(0, middle - _GROOVE / 2, self.width(), _GROOVE)
         rounded(painter, groove, QColor(tokens.border), None, _GROOVE / 2)
         filled = QRectF(QPointF(start, groove.top()), QPointF(handle, groove.bottom()))
         accent = QColor(tokens.accent if self.isEnabled() else tokens.muted)
         rounded(painter, filled.normalized(), accent, None, _GROOVE / 2)
         default = self._x_of(self._default_position)
-        mark = QRectF(default - 1, middle + _GROOVE / 2 + 3, 2, 5)
+        mark = QRectF(default - 1, middle + 8, 2, 4)
         rounded(painter, mark, QColor(tokens.muted), None, 1)
         knob = QRectF(handle - _HANDLE / 2, middle - _HANDLE / 2, _HANDLE, _HANDLE)
         hovered = self.underMouse() or self.isSliderDown()

@@ -1,0 +1,1 @@
+"""The subcommands of `slipstream`, one module each, without a window."""

@@ -1,0 +1,108 @@
+"""Command-line flags made from the settings they set, and a parser whose complaints are errors."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
+from slipstream.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises `UsageError` instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(
+            "The command cannot be understood.", f"{self.prog}: {message}.", f"Try {self.prog} -h."
+        )
+
+
+def add_sampler_flags(parser: argparse.ArgumentParser) -> None:
+    """One flag per field of `SamplerSettings`, underscores as hyphens."""
+    group = parser.add_argument_group("sampling")
+    for item in dataclasses.fields(SamplerSettings):
+        flag = "--" + item.name.replace("_", "-")
+        info = SETTINGS[item.name]
+        if item.name == "logit_bias":
+            group.add_argument(
+                flag, action="append", type=_bias, metavar="ID=VALUE", help=_help(info, None)
+            )
+        elif isinstance(item.default, tuple):
+            group.add_argument(flag, action="append", metavar="S", help=_help(info, None))
+        else:
+            kind = int if item.default is None else type(item.default)
+            group.add_argument(
+                flag, type=kind, metavar=_metavar(kind), help=_help(info, item.default)
+            )
+
+
+def sampler_settings(arguments: argparse.Namespace) -> SamplerSettings:
+    """The settings these flags ask for. Raises `UsageError` naming what is out of range."""
+    values: dict[str, Any] = {}
+    for name in SETTINGS:
+        value = getattr(arguments, name)
+        if value is not None:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return SamplerSettings(**values)
+
+
+def _help(info: SettingInfo, default: object) -> str:
+    text = info.help if default in (None, "") else f"{info.help} Default: {default}."
+    return text.replace("%", "%%")
+
+
+def _metavar(kind: type) -> str:
+    return {int: "N", float: "X"}.get(kind, "TEXT")
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form ID=VALUE")
+    return int(token), float(value)
+
+
+def add_template_flags(parser: argparse.ArgumentParser) -> None:
+    """How the prompt is made from the messages."""
+    parser.add_argument(
+        "--chat-template",
+        metavar="FILE",
+        help="a Jinja chat template in place of the model file's own",
+    )
+    parser.add_argument(
+        "--template-var",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable the template reads, such as enable_thinking=false; repeatable",
+    )
+
+
+def read_text(path: str, what: str) -> str:
+    """The text of a file a flag names. Raises `UsageError`."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "It is not UTF-8 text"
+        raise UsageError(
+            f"The {what} cannot be read.", f"{path}: {reason}.", "Check the path."
+        ) from error
+
+
+def read_template(path: str | None) -> tuple[str | None, str]:
+    """The template override a flag names, and what to call it."""
+    if path is None:
+        return None, ""
+    source = read_text(path, "chat template")
+    if not source.strip():
+        raise UsageError("The chat template is empty.", f"{path} has no text.", "Check the path.")
+    return source, Path(path).name
+
+
+def as_json(value: object) -> str:
+    """One JSON object for standard output, on one line."""
+    return json.dumps(value, ensure_ascii=False)

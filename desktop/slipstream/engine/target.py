@@ -1,0 +1,113 @@
+"""A target model, loaded and ready to chat: the model, its chat template and its session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipstream.engine.chat_template import ChatTemplate, choose_template
+from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
+from slipstream.engine.gguf import read_header
+from slipstream.engine.llama import DEFAULT_BATCH, ContextSettings, Model
+from slipstream.engine.prompt import prompt_tokens
+from slipstream.engine.requests import AnswerRequest, LoadRequest, TargetFacts
+from slipstream.engine.session import GenerationRequest, GenerationSession
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAnswer:
+    """A request as the session takes it, the prompt's text, and what was changed to make it."""
+
+    request: GenerationRequest
+    text: str
+    notes: tuple[str, ...]
+
+
+def check_model_file(path: Path) -> None:
+    """Raise `ModelFileError` for a file that llama.cpp could not even open, in milliseconds."""
+    read_header(path)
+
+
+class Target:
+    """Owns a model and its session; `close()` frees both in the right order.
+
+    Raises `UserError` when the model, its context or the template cannot be used, and
+    `LoadCancelled` when `progress` (0.0 to 1.0) returned False.
+    """
+
+    def __init__(
+        self, request: LoadRequest, *, progress: Callable[[float], bool] | None = None
+    ) -> None:
+        self.model = Model(request.path, progress=progress)
+        try:
+            self.template = self._choose_template(request)
+            self.session = GenerationSession(
+                self.model,
+                ContextSettings(
+                    n_ctx=request.n_ctx,
+                    n_batch=request.n_batch or DEFAULT_BATCH,
+                    n_threads=request.n_threads,
+                ),
+            )
+        except BaseException:
+            self.model.close()
+            raise
+        self.facts = TargetFacts(
+            path=request.path,
+            n_ctx=self.session.n_ctx,
+            n_ctx_train=self.model.n_ctx_train,
+            n_batch=self.session.n_batch,
+            n_threads=self.session.n_threads,
+            template_name=self.template.name,
+            template_variables=self.template.variables,
+            notes=self.template.notes,
+        )
+
+    def _choose_template(self, request: LoadRequest) -> ChatTemplate:
+        model = self.model
+
+        def has_token(text: str) -> bool:
+            tokens = model.tokenize(text)
+            return len(tokens) == 1 and model.token_text(tokens[0]) == text
+
+        return choose_template(
+            model.metadata(TEMPLATE_KEY),
+            request.chat_template,
+            override_name=request.chat_template_name,
+            bos_token=model.token_text(model.bos),
+            eos_token=model.token_text(model.eos),
+            architecture=model.metadata("general.architecture") or "",
+            has_token=has_token,
+        )
+
+    def prepare(self, request: AnswerRequest) -> PreparedAnswer:
+        """Render and tokenise a conversation. Raises `TemplateError` or `UsageError`."""
+        rendered = self.template.render(
+            turns_of(request.messages, request.system_prompt), variables=request.template_variables
+        )
+        ends = {self.model.token_text(token) for token in self.model.turn_ends}
+        # gpt-oss ends its reasoning, not its turn, with what its vocabulary calls an end of turn
+        ends -= rendered.reasoning.visible_control_texts
+        return PreparedAnswer(
+            request=GenerationRequest(
+                prompt=prompt_tokens(self.model, rendered.text),
+                settings=request.settings,
+                reasoning=rendered.reasoning,
+                end_strings=tuple(sorted(end for end in ends if end in self.template.source)),
+            ),
+            text=rendered.text,
+            notes=rendered.notes,
+        )
+
+    def prepare_raw(self, text: str, request: AnswerRequest) -> PreparedAnswer:
+        """Tokenise a text that is to be continued as it stands, without a template."""
+        prompt = GenerationRequest(
+            prompt=prompt_tokens(self.model, text), settings=request.settings
+        )
+        return PreparedAnswer(prompt, text, ())
+
+    def close(self) -> None:
+        """Free session and model. Calling it twice is harmless."""
+        self.session.close()
+        self.model.close()

@@ -1,0 +1,57 @@
+"""The panel on the right: the model, the instruments, the settings of the next answer."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from slipstream.ui.gauges.context_meter import ContextMeter
+from slipstream.ui.gauges.throughput import ThroughputGauge
+from slipstream.ui.model_picker import ModelPicker
+from slipstream.ui.sampler_panel import SamplerPanel
+from slipstream.ui.system_prompt import SystemPromptEditor
+from slipstream.ui.template_variables import TemplateVariablesEditor
+from slipstream.ui.theme import SPACE_L, SPACE_M
+
+WIDTH = 320
+
+
+class Cockpit(QScrollArea):
+    """Holds the instruments in one column that scrolls when the window is low."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("cockpit")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumWidth(280)
+        self.target_picker = ModelPicker()
+        self.throughput = ThroughputGauge()
+        self.context_meter = ContextMeter()
+        self.template_variables = TemplateVariablesEditor()
+        self.system_prompt = SystemPromptEditor()
+        self.sampler_panel = SamplerPanel()
+        column = QWidget()
+        column.setObjectName("cockpit_column")
+        layout = QVBoxLayout(column)
+        layout.setContentsMargins(SPACE_L, SPACE_M, SPACE_L, SPACE_L)
+        layout.setSpacing(SPACE_M)
+        layout.addWidget(self.target_picker)
+        layout.addWidget(_rule())
+        layout.addWidget(self.throughput)
+        layout.addWidget(self.context_meter)
+        layout.addWidget(_rule())
+        layout.addWidget(self.template_variables)
+        layout.addWidget(self.system_prompt)
+        layout.addWidget(self.sampler_panel)
+        layout.addStretch(1)
+        self.setWidget(column)
+
+
+def _rule() -> QFrame:
+    line = QFrame()
+    line.setObjectName("hairline")
+    line.setFrameShape(QFrame.Shape.HLine)
+    line.setFixedHeight(1)
+    return line

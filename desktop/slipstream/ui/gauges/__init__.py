@@ -1,0 +1,1 @@
+"""Instruments: self-painted, quiet until something is measured, at most ten repaints a second."""
