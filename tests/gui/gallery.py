@@ -202,7 +202,6 @@ def controls() -> QWidget:
     progress.setTextVisible(False)
     chats = QListWidget()
     chats.addItems([f"Chat number {number}" for number in range(20)])
-    chats.setCurrentRow(1)
     group = QGroupBox("Sampling")
     inner = QVBoxLayout(group)
     inner.addWidget(QPlainTextEdit("System prompt"))
@@ -225,6 +224,7 @@ def controls() -> QWidget:
     ):
         form.addRow(words, item)
     page.show()
+    chats.setCurrentRow(1)
     line.setFocus()
     return page
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from pytestqt.qtbot import QtBot
@@ -100,15 +102,15 @@ def test_burst_of_updates_is_painted_at_most_ten_times_a_second(
     qtbot.waitUntil(lambda: gauge.idle)
     counter = PaintCounter()
     gauge.installEventFilter(counter)
+    start = time.monotonic()
     for step in range(200):  # a second of five-millisecond rounds
         clock.now += 0.005
         gauge.set_rate(30 + step % 7, 30)
         qtbot.wait(4)
     qtbot.waitUntil(lambda: gauge.idle)
     gauge.removeEventFilter(counter)
-    # a slow machine takes longer for the burst: the limit is per second of real time
-    assert 2 <= counter.count
-    assert len(gauge.history) == pytest.approx(10, abs=1)
+    assert 2 <= counter.count <= (time.monotonic() - start) * 10 + 1
+    assert len(gauge.history) == pytest.approx(4, abs=1)
 
 
 def test_updates_within_one_interval_are_one_repaint(qtbot: QtBot, clock: Clock) -> None:
@@ -166,8 +168,8 @@ def test_history_merges_what_is_too_close_to_see() -> None:
     history = RateHistory()
     for step in range(1000):
         history.add(step * 0.01, float(step))
-    assert len(history) == pytest.approx(100, abs=2)
-    assert list(history.lines())[0][-1] == (0.0, 999.0)  # the newest is always there
+    assert len(history) == pytest.approx(40, abs=3)
+    assert next(iter(history.lines()))[-1] == (0.0, 999.0)  # the newest is always there
 
 
 def test_pause_breaks_the_line() -> None:

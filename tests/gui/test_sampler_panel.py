@@ -158,7 +158,8 @@ def any_value(name: str) -> st.SearchStrategy[object]:
         return st.text(max_size=20)
     if isinstance(default, tuple):
         return st.lists(TEXT, max_size=3).map(tuple)
-    assert info.minimum is not None and info.maximum is not None
+    assert info.minimum is not None
+    assert info.maximum is not None
     if isinstance(default, int):
         return st.integers(int(info.minimum), int(info.maximum))
     return st.floats(info.minimum, info.maximum)
@@ -407,7 +408,8 @@ def test_seed_dice_and_clear(
     assert not row.clear.isEnabled()
     row.dice.click()
     drawn = panel.settings().seed
-    assert drawn is not None and 0 <= drawn <= MAX_SEED
+    assert drawn is not None
+    assert 0 <= drawn <= MAX_SEED
     assert row.field.text() == str(drawn)
     row.clear.click()
     assert panel.settings().seed is None
@@ -520,12 +522,13 @@ VARIABLES = (
 
 
 @pytest.fixture
-def variables(qtbot: QtBot) -> TemplateVariablesEditor:
+def variables(qtbot: QtBot) -> Iterator[TemplateVariablesEditor]:
     box = QWidget()
     qtbot.addWidget(box)
     editor = TemplateVariablesEditor(box)
     box.show()
-    return editor
+    yield editor
+    assert editor.parent() is box  # the box lives as long as the test
 
 
 def test_no_variables_take_no_room(variables: TemplateVariablesEditor) -> None:
@@ -566,6 +569,7 @@ def test_tab_reaches_every_control_in_view(panel: SamplerPanel, qtbot: QtBot) ->
     with qtbot.waitExposed(panel):
         panel.activateWindow()
     panel.presets.setFocus()
+    qtbot.waitUntil(panel.presets.hasFocus)
     seen = []
     for _ in range(60):
         widget = QApplication.focusWidget()

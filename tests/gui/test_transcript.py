@@ -40,6 +40,7 @@ STATISTICS = GenerationStatistics(
     reasoning_seconds=3.2,
     reasoning_tokens=84,
 )
+PLAIN = {0xA0: " ", 0x2060: ""}
 MARKDOWN = (
     "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n  1. deep\n\n"
     "```python\nprint(1)\n```\n\n| a | b |\n|:-:|--:|\n| 1 | 2 |\n\n> quote\n\n---\n\nend"
@@ -175,7 +176,7 @@ def test_clear_and_empty_state(view: TranscriptView) -> None:
 
 
 def test_numbers_under_the_answer() -> None:
-    words = numbers_line(record()).replace("\u00a0", " ")
+    words = numbers_line(record()).translate(PLAIN)
     assert words == (
         "41.8 tok/s · first token 0.4 s · prompt 310 tok/s (128 tokens, 97 cached)"
         " · 212 tokens · complete"
@@ -184,12 +185,10 @@ def test_numbers_under_the_answer() -> None:
 
 def test_numbers_leave_out_what_is_unknown() -> None:
     short = AnswerRecord("m", "", FinishReason.CANCELLED, 1, GenerationStatistics())
-    assert numbers_line(short).replace("\u00a0", " ") == "0 tokens · stopped"
+    assert numbers_line(short).translate(PLAIN) == "0 tokens · stopped"
     cached = GenerationStatistics(prompt_tokens=5, cached_prompt_tokens=5, generated_tokens=1)
     line = numbers_line(AnswerRecord("m", "", FinishReason.LENGTH, 1, cached))
-    assert (
-        line.replace("\u00a0", " ") == "prompt 5 tokens, 5 cached · 1 token · token limit reached"
-    )
+    assert line.translate(PLAIN) == "prompt 5 tokens, 5 cached · 1 token · token limit reached"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_numbers_leave_out_what_is_unknown() -> None:
     ],
 )
 def test_every_reason_has_words(reason: FinishReason, words: str) -> None:
-    line = numbers_line(record(reason, "END\n")).replace("\u00a0", " ")
+    line = numbers_line(record(reason, "END\n")).translate(PLAIN)
     assert line.endswith(f" · {words}")
 
 

@@ -24,6 +24,7 @@ from slipstream.errors import ContextSizeError, EngineError, ModelFileError
 lib = _bindings  # for the sampler chain, which fills native structures of its own
 
 log = logging.getLogger("llama.cpp")
+log.addHandler(logging.NullHandler())  # without a log file, its warnings are not for standard error
 
 DEFAULT_CONTEXT = 8192
 """Context size in tokens where nobody chose one and the model was trained for as much."""
@@ -31,6 +32,7 @@ DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
 """Prompt tokens per prefill chunk: large enough to be fast, small enough for lively progress."""
 
+# ggml_log_level in ggml.h; the table in llama-cpp-python itself is off by one
 _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 _CONTINUED = 5  # GGML_LOG_LEVEL_CONT: the rest of the line before
 _RECENT: deque[tuple[int, str]] = deque(maxlen=400)

@@ -83,7 +83,7 @@ class SamplerChain:
             return [*parts, lib.llama_sampler_init_temp(s.temperature), self._mirostat(seed)]
         keep = 1
         stages: list[tuple[bool, Callable[[], Any]]] = [
-            (s.top_n_sigma >= 0, lambda: lib.llama_sampler_init_top_n_sigma(s.top_n_sigma)),
+            (s.top_n_sigma > 0, lambda: lib.llama_sampler_init_top_n_sigma(s.top_n_sigma)),
             (s.top_k > 0, lambda: lib.llama_sampler_init_top_k(s.top_k)),
             (s.typical_p < 1, lambda: lib.llama_sampler_init_typical(s.typical_p, keep)),
             (s.top_p < 1, lambda: lib.llama_sampler_init_top_p(s.top_p, keep)),

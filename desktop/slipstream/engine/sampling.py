@@ -215,7 +215,7 @@ class SamplerSettings:
     top_n_sigma: float = _setting(
         -1.0,
         "Top-n-sigma",
-        "Keeps tokens whose score lies within n standard deviations of the best; -1 is off.",
+        "Keeps tokens whose score lies within n standard deviations of the best; 0 or less is off.",
         Group.MORE,
         minimum=-1.0,
         maximum=10.0,

@@ -238,7 +238,8 @@ class ChatController(QObject):
             begun_at=datetime.now(UTC),
         )
         self._window.transcript.begin_answer(self._answer.model_name)
-        cockpit.throughput.reset()
+        cockpit.throughput.set_prefill(None)
+        cockpit.throughput.set_first_token(None)
         self._engine.answer(
             AnswerRequest(
                 messages=self._chat.messages,

@@ -76,7 +76,7 @@ class SectionHeader(QAbstractButton):
         flags = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(text, flags | Qt.AlignmentFlag.AlignLeft, self.text())
         if self._summary:
-            taken = QFontMetrics(title_font).horizontalAdvance(self.text()) + 2 * SPACE_S
+            taken = QFontMetrics(title_font).horizontalAdvance(self.text()) + SPACE_S
             caption_font = QFont(self.font())
             caption_font.setPixelSize(CAPTION_PX)
             painter.setFont(caption_font)

@@ -162,7 +162,6 @@ class ModelMenu(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("model_menu")
-        set_kind(self, "card")
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)  # round corners
         self.list = SectionListView(SectionListDelegate(elide=Qt.TextElideMode.ElideMiddle), self)
         self.list.setObjectName("model_list")
@@ -199,6 +198,13 @@ class ModelMenu(QFrame):
             return index
         usable = (row.key for row in self.rows.rows if row.enabled and not row.header)
         return self.rows.index_of(next(usable, BROWSE))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = theme().current()
+        painter = QPainter(self)
+        ground, line = QColor(tokens.surface), QColor(tokens.control_border)
+        rounded(painter, QRectF(self.rect()), ground, line)
+        painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

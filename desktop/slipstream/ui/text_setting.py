@@ -256,7 +256,7 @@ class GrammarRow(AreaRow):
 class BiasRow(AreaRow):
     """Token ids with what is added to their score, one id=value per line."""
 
-    hint = "One per line, such as 123=-1.5, or 123=-inf to forbid a token."
+    hint = "One per line, such as 123=-1.5; -inf forbids the token."
 
     def written(self, value: object) -> str:
         assert isinstance(value, tuple)

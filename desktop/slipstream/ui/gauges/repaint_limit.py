@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 REPAINT_MS = 100
 
@@ -17,6 +17,7 @@ class RepaintLimit(QObject):
         self._wanted = False
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)  # coarse ones may fire early
         self._timer.setInterval(interval_ms)
         self._timer.timeout.connect(self._on_timeout)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from operator import attrgetter
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QFontMetrics
@@ -23,6 +25,8 @@ _LABEL_GAP = 4
 _USER_PAD = 12  # inside the tinted block, above and below
 _FOLD_HEIGHT = 26
 _REASONING_INDENT = 16
+_PROGRESS_HEIGHT = 28
+_NONE = 1 << 30  # no row has changed
 _COSTLY_OPEN_TEXT = 4096  # characters; above, an unfinished block is drawn less often
 
 
@@ -55,6 +59,7 @@ class Section:
         self.rows: list[Row] = []
         self._muted = muted
         self._parts: list[str] = []
+        self._has_words = False
         self._growing = GrowingText()
         self._finished_rows = 0
         self._cost = 0.0  # seconds the last drawing of the unfinished part took
@@ -70,12 +75,13 @@ class Section:
     def append(self, text: str) -> None:
         """Add what arrived; `refresh` shows it."""
         self._parts.append(text)
+        self._has_words = self._has_words or bool(text.strip())
         self._growing.append(text)
         self.is_behind = True
 
     def is_blank(self) -> bool:
         """Whether there is nothing to read so far."""
-        return not any(part.strip() for part in self._parts[:2]) and not self.text().strip()
+        return not self._has_words
 
     def refresh(self, force: bool = False) -> int:
         """Bring the rows up to date and return the first that changed, or their number.
@@ -100,10 +106,22 @@ class Section:
     def show(self, text: str, blocks: Sequence[Block], references: dict[str, object]) -> None:
         """Show a finished text, keeping rows that are the same already."""
         self._parts = [text]
+        self._has_words = bool(text.strip())
         if references:  # a definition further down may change a link further up
             self.rows = []
         self._replace(0, blocks, references)
         self.is_behind = False
+
+    def conclude(self, text: str) -> None:
+        """Show the final text; what was streamed is kept when it is just that.
+
+        Cutting is the same at once and in pieces, but for links whose definition came later.
+        """
+        if text == self.text() and not self._growing.references:
+            self.refresh(force=True)
+            return
+        references: dict[str, object] = {}
+        self.show(text, split_markdown(text, references), references)
 
     def charge(self, seconds: float) -> None:
         """Add the layout of the unfinished block to its cost."""
@@ -135,7 +153,11 @@ class MessageItem:
         self.answer = Section(muted=False)
         self.reasoning = Section(muted=True)
         self._is_parsed = message is None
+        self._shape = (False, True)  # has reasoning, is waiting: what the layout was made for
         self._entries: list[Entry] = []
+        self._text_top = 0
+        self._first_text = 0  # entries before the rows of the text
+        self._changed_row = _NONE  # the first row of the text that is not laid out as it is
         self._laid_out: tuple[int, ReadingStyle] | None = None
         self._height = 0
 
@@ -165,13 +187,12 @@ class MessageItem:
         """Show what arrived; see `Section.refresh`."""
         if self.answer.is_behind:
             self._changed_row = min(self._changed_row, self.answer.refresh(force))
-        if self.has_reasoning() and not self._answer_began:
-            if self.reasoning.is_behind and self.is_open:
-                self.reasoning.refresh(force)
+        if self.reasoning.is_behind and self.is_open:
+            self.reasoning.refresh(force)
             self._laid_out = None
-        if not self._answer_began and not self.answer.is_blank():
-            self._answer_began = True  # from here on only rows of the text change
-            self.reasoning.refresh(force=True)
+        shape = (self.has_reasoning(), self.is_waiting())
+        if shape != self._shape:
+            self._shape = shape
             self._laid_out = None
 
     def is_behind(self) -> bool:
@@ -182,7 +203,9 @@ class MessageItem:
         """Turn the live answer into the final message."""
         self.message = message
         self.label = answer_label(message, self.label)
-        self._parse()
+        self.answer.conclude(message.text)
+        self.reasoning.conclude(message.reasoning)
+        self._laid_out = None
 
     def toggle(self) -> None:
         """Fold or unfold the reasoning."""
@@ -195,12 +218,12 @@ class MessageItem:
         """Whether there is reasoning to fold."""
         if self.message is not None:
             return bool(self.message.reasoning.strip())
-        return bool(self.reasoning.text().strip())
+        return not self.reasoning.is_blank()
 
     def fold_words(self) -> str:
         """The header of the reasoning."""
         record = self.message.answer if self.message is not None else None
-        thinking = self.is_live and not self.answer.text()
+        thinking = self.is_live and self.answer.is_blank()
         return thought_line(record.statistics if record else None, thinking)
 
     def footer_words(self) -> str:
@@ -215,7 +238,7 @@ class MessageItem:
 
     def is_waiting(self) -> bool:
         """Whether nothing of the live answer has arrived."""
-        return self.is_live and not self.answer.text() and not self.has_reasoning()
+        return self.is_live and self.answer.is_blank() and not self.has_reasoning()
 
     def _parse(self) -> None:
         assert self.message is not None
@@ -245,9 +268,18 @@ class MessageItem:
     def entries(self, width: int, style: ReadingStyle) -> list[Entry]:
         """What stands where, from top to bottom."""
         if self._laid_out != (width, style):
-            self._lay_out(width, style)
             self._laid_out = (width, style)
+            self._lay_out_head(width, style)
+            self._lay_out_text(0, width, style)
+        elif self._changed_row < _NONE:
+            self._lay_out_text(self._changed_row, width, style)
+        self._changed_row = _NONE
         return self._entries
+
+    def entry_number_at(self, position: int, width: int, style: ReadingStyle) -> int:
+        """The entry at a distance from the message's top, or the last one beginning above it."""
+        entries = self.entries(width, style)
+        return max(0, bisect_right(entries, position, key=attrgetter("top")) - 1)
 
     def prepare(
         self, top: int, bottom: int, width: int, style: ReadingStyle, cache: DocumentCache
@@ -261,59 +293,71 @@ class MessageItem:
         before = self.height(width, style)
         changed = False
         started = time.perf_counter()
-        for entry in self.entries(width, style):
-            row = entry.row
-            if row is None or entry.top + entry.height < top:
-                continue
+        entries = self.entries(width, style)
+        for number in range(self.entry_number_at(top, width, style), len(entries)):
+            entry = entries[number]
             if entry.top > bottom:
                 break
+            row = entry.row
             row_width = row_width_in(entry.place, width)
-            if not row.is_measured(row_width):
-                changed |= row.measure(row_width, style, cache)
-        if changed:
-            self._laid_out = None
-            if self.is_live:
-                self.answer.charge(time.perf_counter() - started)
-        return self.height(width, style) != before or changed
+            if row is None or row.is_measured(row_width):
+                continue
+            if row.measure(row_width, style, cache):
+                changed = True
+                if entry.place is Place.TEXT:
+                    self._changed_row = min(self._changed_row, entry.index)
+                else:
+                    self._laid_out = None
+        if changed and self.is_live:
+            self.answer.charge(time.perf_counter() - started)
+        return changed or self.height(width, style) != before
 
-    def _lay_out(self, width: int, style: ReadingStyle) -> None:
-        entries: list[Entry] = []
+    def _lay_out_head(self, width: int, style: ReadingStyle) -> None:
+        """Label and reasoning."""
+        self._entries = []
         y = _USER_PAD if self.is_user else 0
-
-        def add(place: Place, height: int, row: Row | None = None, index: int = 0) -> None:
-            nonlocal y
-            entries.append(Entry(place, y, height, row, index))
-            y += height
-
-        add(Place.LABEL, QFontMetrics(style.label_font).height())
+        y = self._add(Place.LABEL, y, QFontMetrics(style.label_font).height())
         y += 2 if self.is_user else _LABEL_GAP
         if self.has_reasoning():
-            add(Place.FOLD, _FOLD_HEIGHT)
+            y = self._add(Place.FOLD, y, _FOLD_HEIGHT)
             if self.is_open:
                 inner = row_width_in(Place.REASONING, width)
                 for index, row in enumerate(self.reasoning.rows):
                     y += row.gap_above() if index else 0
-                    add(Place.REASONING, row.height(inner, style), row, index)
-                y += 12
-        for index, row in enumerate(self.answer.rows):
+                    y = self._add(Place.REASONING, y, row.height(inner, style), row, index)
+                y += _LABEL_GAP * 3
+        self._first_text = len(self._entries)
+        self._text_top = y
+
+    def _lay_out_text(self, first: int, width: int, style: ReadingStyle) -> None:
+        """The rows of the text from `first` on, and what stands below them."""
+        del self._entries[self._first_text + first :]
+        y = self._text_top
+        if first:
+            above = self._entries[-1]
+            y = above.top + above.height
+        for index in range(first, len(self.answer.rows)):
+            row = self.answer.rows[index]
             y += row.gap_above() if index else 0
-            add(Place.TEXT, row.height(width, style), row, index)
+            y = self._add(Place.TEXT, y, row.height(width, style), row, index)
         if self.is_waiting():
-            y += 4
-            add(Place.PROGRESS, 28)
+            y = self._add(Place.PROGRESS, y + 4, _PROGRESS_HEIGHT)
         footer = self.footer_words()
         if footer:
-            y += 10
             box = QRect(0, 0, width, 10_000)
             wrap = int(Qt.TextFlag.TextWordWrap.value)
-            add(
-                Place.FOOTER,
-                QFontMetrics(style.caption_font).boundingRect(box, wrap, footer).height(),
-            )
+            metrics = QFontMetrics(style.caption_font)
+            y = self._add(Place.FOOTER, y + 10, metrics.boundingRect(box, wrap, footer).height())
         if self.is_user:
             y += _USER_PAD
-        self._entries = entries
         self._height = y + _ITEM_GAP
+
+    def _add(
+        self, place: Place, top: int, height: int, row: Row | None = None, index: int = 0
+    ) -> int:
+        """Add an entry and return where it ends."""
+        self._entries.append(Entry(place, top, height, row, index))
+        return top + height
 
 
 def row_width_in(place: Place, width: int) -> int:

@@ -63,6 +63,7 @@ _SIDE_MARGIN = 28  # room for the grounds' outset and the scroll bar
 _OUTSET = 14  # how far grounds reach beyond the text column
 _AT_END = 4  # pixels from the end that still count as the end
 _SETTLE_ROUNDS = 12
+_AROUND = 160  # pixels above and below the view that are laid out ahead
 _SAFE_SCHEMES = ("http", "https", "mailto")
 _BUTTON = 36
 
@@ -98,6 +99,8 @@ class TranscriptView(QAbstractScrollArea):
         self._column = 0
         self._following = True
         self._settling = False
+        self._settled_value = 0  # where the last settling left the scroll bar
+        self._settled_anchor: tuple[int, int, int] | None = None  # and what was at the top then
         self._selection = Selection()
         self._selecting = False
         self._pressed_link = ""
@@ -276,6 +279,8 @@ class TranscriptView(QAbstractScrollArea):
             self._cache.trim()
         finally:
             self._settling = False
+        self._settled_value = bar.value()
+        self._settled_anchor = self._anchor()
         self._place_jump_button()
         self.viewport().update()
 
@@ -290,11 +295,11 @@ class TranscriptView(QAbstractScrollArea):
         bar.setRange(0, max(0, total - view))
 
     def _prepare_sight(self) -> bool:
-        """Lay out what is in sight; True when a height changed."""
+        """Lay out what is in sight and a little around it; True when a height changed."""
         if not self._items:
             return False
-        top = self.verticalScrollBar().value() - _TOP_MARGIN
-        bottom = top + self.viewport().height()
+        top = self.verticalScrollBar().value() - _TOP_MARGIN - _AROUND
+        bottom = top + self.viewport().height() + 2 * _AROUND
         changed = False
         index = self._heights.find(top)
         while index < len(self._items):
@@ -315,14 +320,10 @@ class TranscriptView(QAbstractScrollArea):
         top = self.verticalScrollBar().value() - _TOP_MARGIN
         index = self._heights.find(top)
         within = top - self._heights.start(index)
-        entries = self._items[index].entries(self._column, self._style)
-        number = 0
-        for position, entry in enumerate(entries):
-            if entry.top > within:
-                break
-            number = position
-        offset = within - (entries[number].top if entries else 0)
-        return index, number, offset
+        item = self._items[index]
+        number = item.entry_number_at(within, self._column, self._style)
+        entries = item.entries(self._column, self._style)
+        return index, number, within - (entries[number].top if entries else 0)
 
     def _anchored_value(self, anchor: tuple[int, int, int]) -> int:
         index, number, offset = anchor
@@ -342,7 +343,15 @@ class TranscriptView(QAbstractScrollArea):
         if self._settling:
             return
         self._set_following(value >= self.verticalScrollBar().maximum() - _AT_END)
-        self._settle()
+        # What was read stays where the scrolling puts it, although heights above it may change;
+        # a long leap and the very top count from the top instead.
+        moved = value - self._settled_value
+        anchor = self._settled_anchor
+        is_leap = abs(moved) > 2 * self.viewport().height()
+        if anchor is None or self._following or is_leap or value == 0:
+            self._settle()
+        else:
+            self._settle((anchor[0], anchor[1], anchor[2] + moved))
 
     @Slot()
     def _show_late_text(self) -> None:
@@ -399,10 +408,11 @@ class TranscriptView(QAbstractScrollArea):
             painter.setBrush(style.user_block)
             ground = QRectF(left - _OUTSET, top, self._column + 2 * _OUTSET, height)
             painter.drawRoundedRect(ground, RADIUS_CARD, RADIUS_CARD)
-        for entry in item.entries(self._column, style):
+        entries = item.entries(self._column, style)
+        first = item.entry_number_at(clip.top() - top, self._column, style)
+        for number in range(first, len(entries)):
+            entry = entries[number]
             area = QRectF(left, top + entry.top, self._column, entry.height)
-            if area.bottom() < clip.top():
-                continue
             if area.top() > clip.bottom():
                 break
             if entry.row is not None:
@@ -536,12 +546,9 @@ class TranscriptView(QAbstractScrollArea):
         y = point.y() + self.verticalScrollBar().value() - _TOP_MARGIN
         index = self._heights.find(y)
         within = y - self._heights.start(index)
-        entries = self._items[index].entries(self._column, self._style)
-        chosen = entries[0]
-        for entry in entries:
-            if entry.top > within:
-                break
-            chosen = entry
+        item = self._items[index]
+        number = item.entry_number_at(within, self._column, self._style)
+        chosen = item.entries(self._column, self._style)[number]
         return index, chosen, QPointF(point.x() - self._column_left(), within - chosen.top)
 
     def _position_at(self, point: QPoint) -> tuple[Position, str] | None:

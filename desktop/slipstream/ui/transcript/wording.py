@@ -12,7 +12,8 @@ _REASONS = {
     FinishReason.ERROR: "failed",
 }
 _SEPARATOR = " · "
-_FIXED = "\u00a0"  # lines break between parts, never inside one
+_FIXED = "\u00a0"  # lines break between parts, and before a parenthesis
+_SPEED = "tok/\u2060s"  # with a word joiner: no line breaks at the slash
 
 
 def finish_words(answer: AnswerRecord) -> str:
@@ -29,14 +30,14 @@ def numbers_line(answer: AnswerRecord) -> str:
     parts = []
     decode = statistics.decode_tokens_per_second
     if decode is not None:
-        parts.append(f"{_rate(decode)} tok/s")
+        parts.append(f"{_rate(decode)} {_SPEED}")
     if statistics.time_to_first_token_seconds is not None:
         parts.append(f"first token {_seconds(statistics.time_to_first_token_seconds)}")
     if statistics.prompt_tokens:
         parts.append(_prompt_words(statistics))
     parts.append(_tokens(statistics.generated_tokens))
     parts.append(finish_words(answer))
-    return f"{_FIXED}· ".join(part.replace(" ", _FIXED) for part in parts)
+    return f"{_FIXED}· ".join(_unbroken(part) for part in parts)
 
 
 def thought_line(statistics: GenerationStatistics | None, thinking: bool) -> str:
@@ -60,7 +61,11 @@ def _prompt_words(statistics: GenerationStatistics) -> str:
     size = _tokens(statistics.prompt_tokens)
     if statistics.cached_prompt_tokens:
         size += f", {statistics.cached_prompt_tokens:,} cached"
-    return f"prompt {_rate(prefill)} tok/s ({size})" if prefill is not None else f"prompt {size}"
+    return f"prompt {_rate(prefill)} {_SPEED} ({size})" if prefill is not None else f"prompt {size}"
+
+
+def _unbroken(part: str) -> str:
+    return part.replace(" ", _FIXED).replace(f"{_FIXED}(", " (")
 
 
 def _rate(value: float) -> str:
