@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from slipstream import __version__
 from slipstream.bridge.engine_client import EngineClient, EngineState
+from slipstream.bridge.termination import TerminationWatcher
 from slipstream.errors import UserError
 from slipstream.storage.chat_database import ChatDatabase
 from slipstream.storage.data_dir import DataDirectory, data_directory
@@ -132,7 +133,10 @@ def run_window(data_dir: Path | None, model: Path | None) -> int:
     """Show the window until it is closed; returns the exit code."""
     application = make_application()
     app = App(application, data_directory(data_dir))
+    watcher = TerminationWatcher()
+    watcher.asked.connect(app.window.close)
     app.start(model.absolute() if model is not None else None)
     code = application.exec()
     app.close()
+    watcher.stop()
     return code

@@ -6,8 +6,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from models.tiny_llama import build_tiny_llama
 
+from models.tiny_llama import build_tiny_llama
 from slipstream.engine import llama
 from slipstream.engine.llama import AbortFlag, Context, ContextSettings, LoadCancelled, Model
 from slipstream.engine.requests import LoadRequest

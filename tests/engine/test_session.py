@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.tiny_llama import build_tiny_llama
 
+from models.tiny_llama import build_tiny_llama
 from slipstream.chat.records import FinishReason
 from slipstream.engine.events import Event, Finished, PrefillProgress, TextRun
 from slipstream.engine.llama import Batch, Context, ContextSettings, Model
@@ -410,9 +409,9 @@ def test_a_random_seed_is_reported_and_gives_the_same_text_again(
     first = list(session.generate(request(prompt_of(5), **hot)))
     again = list(session.generate(request(prompt_of(5), seed=finished(first).seed, **hot)))
     assert tokens_of(first) == tokens_of(again)
-    assert finished(list(session.generate(request(prompt_of(5), **hot)))).seed != finished(
-        first
-    ).seed
+    assert (
+        finished(list(session.generate(request(prompt_of(5), **hot)))).seed != finished(first).seed
+    )
 
 
 @pytest.mark.parametrize(
@@ -483,9 +482,7 @@ def test_a_grammar_is_obeyed(session: GenerationSession) -> None:
 
 
 @pytest.mark.parametrize("grammar", ["root := x", "nothing", 'answer ::= "a"', "root ::= missing"])
-def test_a_grammar_that_cannot_be_used_is_refused(
-    session: GenerationSession, grammar: str
-) -> None:
+def test_a_grammar_that_cannot_be_used_is_refused(session: GenerationSession, grammar: str) -> None:
     with pytest.raises(UsageError, match="grammar"):
         list(session.generate(request(prompt_of(5), grammar=grammar)))
 

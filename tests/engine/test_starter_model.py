@@ -69,9 +69,7 @@ def test_a_second_turn_evaluates_only_what_is_new(target: Target) -> None:
     first = AnswerRequest((said(Role.USER, "Name a colour."),), settings=greedy())
     prepared = target.prepare(first)
     events = list(target.session.generate(prepared.request))
-    answer = "".join(
-        p.text for e in events if not isinstance(e, PrefillProgress) for p in e.pieces
-    )
+    answer = "".join(p.text for e in events if not isinstance(e, PrefillProgress) for p in e.pieces)
     assert answer.strip()
     second = AnswerRequest(
         (*first.messages, said(Role.ASSISTANT, answer), said(Role.USER, "And another?")),

@@ -21,9 +21,7 @@ from slipstream.engine.sampling import SamplerSettings
 from slipstream.storage.data_dir import data_directory
 from slipstream.ui.theme import apply_theme
 
-QUESTION = (
-    "Write a short Python function that reverses a string, then explain it in a bullet list."
-)
+QUESTION = "Write a short Python function that reverses a string, then explain it in a bullet list."
 
 
 def pump(seconds: float, until: Callable[[], bool] = lambda: False) -> None:

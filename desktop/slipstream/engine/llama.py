@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import llama_cpp.llama_cpp as _bindings
+import psutil  # type: ignore[import-untyped]
 
 from slipstream.engine.gguf import read_header
 from slipstream.errors import ContextSizeError, EngineError, ModelFileError
@@ -31,6 +32,8 @@ DEFAULT_CONTEXT = 8192
 
 DEFAULT_BATCH = 512
 """Prompt tokens per prefill chunk: large enough to be fast, small enough for lively progress."""
+
+_KV_BYTES = 2 * 2  # a key and a value, F16
 
 # ggml_log_level in ggml.h; the table in llama-cpp-python itself is off by one
 _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
@@ -328,11 +331,14 @@ class Context:
         params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train)
         params.n_batch = settings.n_batch
         params.n_ubatch = min(settings.n_batch, DEFAULT_BATCH)
+        self._check_memory(params.n_ctx)
         threads = settings.n_threads or default_threads()
         params.n_threads = threads
         params.n_threads_batch = threads
         params.abort_callback = abort.callback
         params.abort_callback_data = abort.data
+        # off, as in llama-cpp-python: its other rounding changes about every second greedy answer
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
         # the full window stays in a sliding-window cache, so that any prefix can be reused
         params.swa_full = True
         _RECENT.clear()
@@ -348,6 +354,27 @@ class Context:
         self.n_ctx: int = lib.llama_n_ctx_seq(self._handle)
         self.n_batch: int = lib.llama_n_batch(self._handle)
         self.n_threads: int = threads
+
+    def _check_memory(self, n_ctx: int) -> None:
+        """Refuse a window whose KV cache exceeds the machine: Linux would grant and then kill."""
+        handle = self.model.handle
+        head_size = lib.llama_model_n_embd(handle) / max(1, lib.llama_model_n_head(handle))
+        row = lib.llama_model_n_head_kv(handle) * head_size * lib.llama_model_n_layer(handle)
+        size = int(n_ctx * row * _KV_BYTES)
+        memory = psutil.virtual_memory().total
+        if size > memory:
+            raise self._too_large(
+                n_ctx,
+                f"Its KV cache alone would take {size / 1e9:,.0f} GB; this computer has "
+                f"{memory / 1e9:,.0f} GB of memory.",
+            )
+
+    def _too_large(self, n_ctx: int, detail: str) -> ContextSizeError:
+        return ContextSizeError(
+            f"A context of {n_ctx:,} tokens could not be created for {self.model.path.name}.",
+            detail,
+            "Choose a smaller context, or close other programs.",
+        )
 
     @property
     def handle(self) -> Any:
@@ -412,8 +439,6 @@ class Context:
 
 def default_threads() -> int:
     """Threads to decode with: the physical cores this process may use."""
-    import psutil  # type: ignore[import-untyped]
-
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     physical = psutil.cpu_count(logical=False)
     return max(1, min(physical or 1, usable or 1))

@@ -1,0 +1,300 @@
+"""The window's behaviour with a tiny model: loading, chats, settings, notices, leaving."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QWidget
+
+from gui.person import Person
+from slipstream.bridge.engine_client import EngineState
+from slipstream.chat.records import AnswerRecord, FinishReason
+
+NAMES = (
+    "main_window", "target_picker", "composer", "send_button", "stop_button", "transcript",
+    "sampler_panel", "throughput_gauge", "context_meter", "chat_list", "search_box",
+    "notice_strip",
+)  # fmt: skip
+
+
+def last_answer(person: Person) -> AnswerRecord:
+    """The record of the latest answer of the chat that is shown."""
+    chat = person.running._controller._chat
+    assert chat is not None
+    answer = chat.messages[-1].answer
+    assert answer is not None
+    return answer
+
+
+def test_every_part_has_its_name(person: Person, tiny_chat_model: Path) -> None:
+    window = person.start(tiny_chat_model).window
+    assert window.objectName() == "main_window"
+    for name in NAMES[1:]:
+        assert len(window.findChildren(QWidget, name)) == 1, name
+
+
+def test_a_chat_is_kept_and_reopened(person: Person, tiny_chat_model: Path) -> None:
+    person.start(tiny_chat_model)
+    person.choose(max_tokens=5, seed=1)
+    person.ask("Hello there")
+    shown = person.running.window.transcript.plain_text()
+    person.quit()
+    app = person.start()
+    assert app.window.transcript.plain_text() == shown
+    assert app.window.windowTitle().startswith("Hello there")
+    assert app.window.cockpit.sampler_panel.settings().seed == 1
+    assert app.window.cockpit.target_picker.button.text() == "Tiny"
+
+
+def test_an_answer_goes_on_in_its_own_chat(person: Person, tiny_chat_model: Path) -> None:
+    app = person.start(tiny_chat_model)
+    person.choose(max_tokens=300, seed=1, logit_bias=((2, -100.0),))
+    person.send("First")
+    person.wait_for(EngineState.ANSWERING)
+    app.window.sidebar.new_button.click()
+    assert app.window.transcript.plain_text() == ""
+    person.wait_for(EngineState.READY)
+    assert app.window.transcript.plain_text() == ""
+    chats = app.window.sidebar.chat_list.model()
+    names = [chats.index(row, 0).data() for row in range(chats.rowCount())]
+    assert "First" in names
+    app.window.sidebar.chat_selected.emit(app._controller._chats.summaries()[0].id)
+    assert "First" in app.window.transcript.plain_text()
+    assert app.window.transcript.answer_text() != ""
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF" + bytes(33), b"<html>not here</html>" * 20])
+def test_a_bad_file_is_a_notice_and_the_model_stays(
+    person: Person, tiny_chat_model: Path, tmp_path: Path, content: bytes
+) -> None:
+    app = person.start(tiny_chat_model)
+    bad = tmp_path / "bad – 坏.gguf"
+    bad.write_bytes(content)
+    app.window.model_dropped.emit(str(bad))
+    person.qtbot.waitUntil(app.window.notice_strip.isVisible, timeout=20_000)
+    assert "bad – 坏.gguf" in app.window.notice_strip.text()
+    assert app.engine.state is EngineState.READY
+    assert app.window.cockpit.target_picker.button.text() == "Tiny"
+    person.choose(max_tokens=3)
+    person.ask("Still there?")
+
+
+def test_a_first_start_with_a_bad_file_says_so_and_keeps_typing_possible(
+    person: Person, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF")
+    app = person.start(bad, wait=False)
+    person.qtbot.waitUntil(app.window.notice_strip.isVisible, timeout=20_000)
+    app.window.composer.set_text("My words")
+    app.window.composer.send_button.click()
+    assert app.window.composer.text() == "My words"
+    assert app.engine.state is EngineState.EMPTY
+
+
+def test_the_last_choice_wins_while_models_are_loading(
+    person: Person, tiny_chat_model: Path, starter: Path
+) -> None:
+    app = person.start(starter, wait=False)
+    for _ in range(5):
+        app.window.model_dropped.emit(str(starter))
+        app.window.model_dropped.emit(str(tiny_chat_model))
+    person.wait_for(EngineState.READY)
+    assert app.window.cockpit.target_picker.button.text() == "Tiny"
+    person.choose(max_tokens=3)
+    person.ask("Hello")
+
+
+def test_loading_can_be_cancelled(person: Person, starter: Path) -> None:
+    app = person.start(starter, wait=False)
+    app.window.cockpit.target_picker.cancel_button.click()
+    person.qtbot.waitUntil(lambda: app.engine.state is not EngineState.LOADING, timeout=60_000)
+    assert app.engine.state is EngineState.EMPTY
+    app.window.model_dropped.emit(str(starter))
+    person.wait_for(EngineState.READY)
+
+
+def test_switching_models_while_answering(
+    person: Person, tiny_chat_model: Path, starter: Path
+) -> None:
+    app = person.start(tiny_chat_model)
+    person.choose(max_tokens=400, logit_bias=((2, -100.0),))
+    person.send("Hello")
+    person.wait_for(EngineState.ANSWERING)
+    app.window.model_dropped.emit(str(starter))
+    person.wait_for(EngineState.READY)
+    assert last_answer(person).finish_reason is FinishReason.CANCELLED
+    assert not app.window.composer.is_answering()
+
+
+def test_gguf_files_can_be_dropped_anywhere(person: Person, tiny_chat_model: Path) -> None:
+    app = person.start(tiny_chat_model)
+    dropped: list[str] = []
+    app.window.model_dropped.connect(dropped.append)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tiny_chat_model))])
+    copy, left = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+    none = Qt.KeyboardModifier.NoModifier
+    for place in (app.window, app.window.composer.field.viewport()):
+        enter = QDragEnterEvent(QPoint(5, 5), copy, data, left, none)
+        QApplication.sendEvent(place, enter)
+        assert enter.isAccepted()
+        QApplication.sendEvent(place, QDropEvent(QPointF(5, 5), copy, data, left, none))
+    assert dropped == [str(tiny_chat_model)] * 2
+    person.wait_for(EngineState.READY)
+
+
+def test_settings_apply_to_the_next_answer_without_reload(
+    person: Person, tiny_chat_model: Path
+) -> None:
+    app = person.start(tiny_chat_model)
+    loads: list[object] = []
+    app.engine.model_loaded.connect(loads.append)
+    person.choose(max_tokens=3, logit_bias=((2, -100.0),))
+    person.ask("One")
+    person.choose(max_tokens=6, logit_bias=((2, -100.0),))
+    person.ask("Two")
+    assert loads == []
+    chat = app._controller._chat
+    assert chat is not None
+    counts = [m.answer.statistics.generated_tokens for m in chat.messages if m.answer]
+    assert counts == [3, 6]
+    assert last_answer(person).finish_reason is FinishReason.LENGTH
+
+
+def test_the_context_meter_counts_tokens_in_the_cache(
+    person: Person, tiny_chat_model: Path
+) -> None:
+    app = person.start(tiny_chat_model)
+    person.choose(max_tokens=7, logit_bias=((2, -100.0),))
+    person.ask("Hello")
+    numbers = last_answer(person).statistics
+    assert numbers.context_tokens == numbers.prompt_tokens + numbers.generated_tokens - 1
+    assert str(numbers.context_tokens) in app.window.cockpit.context_meter.text
+    person.qtbot.waitUntil(lambda: app.window.cockpit.throughput.idle, timeout=5000)
+
+
+def test_renaming_and_searching(person: Person, tiny_chat_model: Path) -> None:
+    app = person.start(tiny_chat_model)
+    person.choose(max_tokens=2)
+    person.ask("About whales")
+    app.window.sidebar.new_button.click()
+    person.ask("About trains")
+    chats = app._controller._chats
+    app.window.sidebar.search_box.setText("WHALE")
+    model = app.window.sidebar.chat_list.model()
+
+    def titles() -> list[str]:
+        return [
+            str(model.index(row, 0).data())
+            for row in range(model.rowCount())
+            if model.index(row, 0).flags() & Qt.ItemFlag.ItemIsSelectable
+        ]
+
+    person.qtbot.waitUntil(lambda: titles() == ["About whales"], timeout=5000)
+    app.window.sidebar.search_box.clear()
+    person.qtbot.waitUntil(lambda: len(titles()) == 2, timeout=5000)
+    shown = app._controller._chat
+    assert shown is not None
+    app.window.sidebar.chat_renamed.emit(shown.id, "Railways")
+    assert app.window.windowTitle() == "Railways – Slipstream"
+    assert {chat.title for chat in chats.summaries()} == {"Railways", "About whales"}
+
+
+@pytest.mark.parametrize(
+    ("width", "sidebar", "cockpit"), [(1200, True, True), (700, False, True), (520, False, False)]
+)
+def test_side_columns_give_way_to_the_conversation(
+    person: Person, tiny_chat_model: Path, width: int, sidebar: bool, cockpit: bool
+) -> None:
+    window = person.start(tiny_chat_model).window
+    window.resize(width, 700)
+    assert window.width() == width
+    assert (window.sidebar.isVisible(), window.cockpit.isVisible()) == (sidebar, cockpit)
+    window.resize(1200, 700)
+    assert window.sidebar.isVisible()
+    assert window.cockpit.isVisible()
+
+
+# ---- leaving, in processes of their own ----
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import QTimer
+from slipstream.app import App, make_application
+from slipstream.bridge.engine_client import EngineState
+from slipstream.chat.records import AnswerRecord, FinishReason
+from slipstream.engine.sampling import SamplerSettings
+from slipstream.storage.data_dir import data_directory
+
+model, data, moment = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+application = make_application()
+app = App(application, data_directory(data))
+app.start(model)
+state = app.engine
+panel = app.window.cockpit.sampler_panel
+panel.set_settings(SamplerSettings(max_tokens=-1, logit_bias=((2, -100.0),)))
+
+def reached():
+    if moment == "loading":
+        return state.state is EngineState.LOADING
+    if moment == "prefilling":
+        return state.state is EngineState.ANSWERING
+    return len(app.window.transcript.answer_text()) > 30
+
+def step():
+    if state.state is EngineState.READY:
+        app.window.composer.set_text("word " * (3000 if moment == "prefilling" else 1))
+        app.window.composer.send_button.click()
+    if reached():
+        app.window.close()
+
+timer = QTimer()
+timer.timeout.connect(step)
+timer.start(5)
+code = application.exec()
+app.close()
+print("left cleanly")
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("moment", ["loading", "prefilling", "generating"])
+def test_quitting_at_any_moment_ends_cleanly(starter: Path, tmp_path: Path, moment: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(starter), str(tmp_path), moment],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (0, "left cleanly\n")
+    noise = [
+        line
+        for line in result.stderr.splitlines()
+        if line.strip() and "This plugin does not support" not in line
+    ]
+    assert noise == []
+
+
+def test_the_command_opens_a_window_and_survives_sigterm(
+    tiny_chat_model: Path, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slipstream", "--data-dir", str(tmp_path), str(tiny_chat_model)],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    settings = tmp_path / "settings.toml"
+    deadline = time.monotonic() + 60
+    while not settings.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGTERM)
+    _, noise = process.communicate(timeout=60)
+    assert process.returncode == 0, noise
+    assert str(tiny_chat_model) in settings.read_text(encoding="utf-8")
