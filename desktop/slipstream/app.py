@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from PySide6.QtCore import QEventLoop
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from slipstream import __version__
@@ -22,7 +21,7 @@ from slipstream.ui.chat_controller import ChatController
 from slipstream.ui.main_window import MainWindow
 from slipstream.ui.theme import apply_theme
 
-_PATIENCE_SECONDS = 300
+_PATIENCE_MS = 300_000
 
 
 class App:
@@ -101,12 +100,12 @@ def ask_through_window(model: Path) -> str:
         app = App(application, data_directory(Path(folder)))
         try:
             app.start(model)
-            _wait(app, EngineState.READY, "the model was not loaded")
+            wait_for_state(app, EngineState.READY, "the model was not loaded")
             composer = app.window.composer
             composer.set_text("Say hello in five words.")
             composer.send_button.click()
-            _wait(app, EngineState.ANSWERING, "the message was not sent")
-            _wait(app, EngineState.READY, "the answer did not end")
+            wait_for_state(app, EngineState.ANSWERING, "the message was not sent")
+            wait_for_state(app, EngineState.READY, "the answer did not end")
             answer = app.window.transcript.answer_text()
             picture = app.window.grab().toImage()
         finally:
@@ -120,13 +119,19 @@ def ask_through_window(model: Path) -> str:
     return f"a window of {picture.width()} × {picture.height()} answered: {answer.strip()[:60]}"
 
 
-def _wait(app: App, state: EngineState, failure: str) -> None:
-    """Run the event loop until the engine is in this state."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while app.engine.state is not state:
-        if time.monotonic() > deadline:
-            raise RuntimeError(failure)
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
+def wait_for_state(app: App, state: EngineState, failure: str) -> None:
+    """Run the event loop until the engine is in this state; `RuntimeError(failure)` if it hangs."""
+    loop = QEventLoop()
+    app.engine.state_changed.connect(loop.quit)
+    patience = QTimer()
+    patience.setSingleShot(True)
+    patience.timeout.connect(loop.quit)
+    patience.start(_PATIENCE_MS)
+    while app.engine.state is not state and patience.isActive():
+        loop.exec()
+    app.engine.state_changed.disconnect(loop.quit)
+    if app.engine.state is not state:
+        raise RuntimeError(failure)
 
 
 def run_window(data_dir: Path | None, model: Path | None) -> int:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QEventLoop
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEventLoop, QTimer
 
-from slipstream.app import App, make_application
+from slipstream.app import App, make_application, wait_for_state
 from slipstream.bridge.engine_client import EngineState
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.storage.data_dir import data_directory
@@ -24,10 +21,11 @@ from slipstream.ui.theme import apply_theme
 QUESTION = "Write a short Python function that reverses a string, then explain it in a bullet list."
 
 
-def pump(seconds: float, until: Callable[[], bool] = lambda: False) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not until():
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+def pump(seconds: float) -> None:
+    """Let the window live for a while."""
+    loop = QEventLoop()
+    QTimer.singleShot(round(seconds * 1000), loop.quit)
+    loop.exec()
 
 
 class Gallery:
@@ -42,7 +40,7 @@ class Gallery:
             self.app.window.grab().save(str(self.folder / f"{name}-{scheme}.png"))
 
     def wait(self, state: EngineState) -> None:
-        pump(240, lambda: self.app.engine.state is state)
+        wait_for_state(self.app, state, f"never {state.value}")
 
     def ask(self, text: str) -> None:
         self.app.window.composer.set_text(text)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_PROGRESS_STEP = 0.02  # llama.cpp reports every tensor
+
 
 def guarded(slot: Callable[..., None]) -> Callable[..., None]:
     """Wrap a worker's slot so that nothing escapes it but a report through `_report`."""
@@ -73,6 +75,7 @@ class EngineWorker(QObject):
         self._pump = pump
         self._target: Target | None = None
         self._ticket: LoadTicket | None = None
+        self._reported = 0.0  # the progress told last
         self._closing = False
 
     def allow_answer(self) -> None:
@@ -97,6 +100,7 @@ class EngineWorker(QObject):
     def load(self, ticket: LoadTicket) -> None:
         """Replace the loaded target. A file that is plainly unusable leaves it in place."""
         self._ticket = ticket
+        self._reported = 0.0
         if ticket.cancelled.is_set() or self._closing:
             self.load_cancelled.emit(ticket, self._target is not None)
             return
@@ -115,7 +119,9 @@ class EngineWorker(QObject):
 
     def _load_progress(self, fraction: float) -> bool:
         assert self._ticket is not None
-        self.load_progressed.emit(self._ticket, fraction)
+        if fraction - self._reported >= _PROGRESS_STEP or fraction >= 1:
+            self._reported = fraction
+            self.load_progressed.emit(self._ticket, fraction)
         return not self._ticket.cancelled.is_set()
 
     @Slot(object)

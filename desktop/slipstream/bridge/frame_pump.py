@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from threading import Lock
 
@@ -11,6 +12,10 @@ from slipstream.engine.events import Event, Finished, PrefillProgress, TextPiece
 from slipstream.errors import UserError
 
 FRAME_MS = 33
+SLOWEST_FRAME_MS = 100
+WINDOW_SHARE = 0.025
+"""Share of one core the window may take while text arrives: llama.cpp's threads wait for each
+other, so what slows one of them slows every token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +72,9 @@ def frame_of(events: list[PumpEvent]) -> Frame:
 class FramePump(QObject):
     """`push` from any thread; `frame_ready` in the thread the pump lives in.
 
-    The first event after a rest is handed over at once, later ones every 33 ms; the timer stops
-    when a frame finds nothing.
+    The first event after a rest is handed over at once, later ones every 33 ms, or less often
+    where drawing a frame takes this thread so long that it would cost the engine speed. The timer
+    stops when a frame finds nothing.
     """
 
     frame_ready = Signal(object)  # Frame
@@ -82,6 +88,7 @@ class FramePump(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(FRAME_MS)
         self._timer.timeout.connect(self._tick)
+        self._busy = 0.0  # CPU seconds this thread had used at the last frame
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def push(self, event: PumpEvent) -> None:
@@ -102,6 +109,7 @@ class FramePump(QObject):
 
     @Slot()
     def _wake(self) -> None:
+        self._busy = time.thread_time()
         self._timer.start()
         self.drain()
 
@@ -114,7 +122,15 @@ class FramePump(QObject):
         if idle:
             self._timer.stop()
         else:
+            self._timer.setInterval(self._next_interval())
             self.drain()
+
+    def _next_interval(self) -> int:
+        """Milliseconds to the next frame, from what this thread did since the last one."""
+        before, self._busy = self._busy, time.thread_time()
+        wanted = 1000 * (self._busy - before) / WINDOW_SHARE
+        smoothed = (3 * self._timer.interval() + wanted) / 4
+        return round(min(max(smoothed, FRAME_MS), SLOWEST_FRAME_MS))
 
     def stop(self) -> None:
         """No more frames by themselves; `drain` still works."""

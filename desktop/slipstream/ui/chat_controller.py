@@ -59,7 +59,7 @@ class ChatController(QObject):
         self._save_soon = QTimer(self)
         self._save_soon.setSingleShot(True)
         self._save_soon.setInterval(_SAVE_MS)
-        self._save_soon.timeout.connect(self._save_preferences)
+        self._save_soon.timeout.connect(self._save_when_quiet)
         self._connect_window()
         self._connect_engine()
 
@@ -428,6 +428,13 @@ class ChatController(QObject):
             self._save_soon.start()
 
     @Slot()
+    def _save_when_quiet(self) -> None:
+        """Not while an answer is being written: that time is the model's."""
+        if self._engine.state is EngineState.ANSWERING:
+            self._save_soon.start()
+        else:
+            self._save_preferences()
+
     def _save_preferences(self) -> None:
         try:
             self._store.save(self._preferences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-REPAINT_MS = 100
+REPAINT_MS = 250
 
 
 class RepaintLimit(QObject):

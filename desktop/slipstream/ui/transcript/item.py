@@ -195,6 +195,13 @@ class MessageItem:
             self._shape = shape
             self._laid_out = None
 
+    def changed_top(self) -> int:
+        """Where what was refreshed last begins, in pixels from the message's top."""
+        above = self._first_text + self._changed_row - 1
+        if self._laid_out is None or not self._first_text <= above < len(self._entries):
+            return 0
+        return self._entries[above].top
+
     def is_behind(self) -> bool:
         """Whether text that should be seen is not shown yet."""
         return self.answer.is_behind or (self.is_open and self.reasoning.is_behind)

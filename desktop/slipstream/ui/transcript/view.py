@@ -90,6 +90,8 @@ class TranscriptView(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumWidth(240)
         self.viewport().setMouseTracking(True)
+        # every paint fills its ground, so nothing behind it needs painting
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self.verticalScrollBar().setSingleStep(36)
         self._style = ReadingStyle(theme().current())
@@ -160,7 +162,7 @@ class TranscriptView(QAbstractScrollArea):
         item.append(pieces)
         if item.is_behind():
             self._late_text.start()
-        self._settle()
+        self._settle(unchanged_above=item.changed_top())
 
     def finish(self, message: Message) -> None:
         """Replace the answer being written by its final form, with its numbers."""
@@ -248,15 +250,20 @@ class TranscriptView(QAbstractScrollArea):
     def _column_left(self) -> int:
         return (self.width() - self._column) // 2
 
-    def _settle(self, anchor: tuple[int, int, int] | None = None) -> None:
+    def _settle(
+        self, anchor: tuple[int, int, int] | None = None, unchanged_above: int | None = None
+    ) -> None:
         """Make everything in sight exact without moving what is being read.
 
         `anchor` (message, entry, pixels from the entry's top to the top of the view) is what
         stays put; without one it is the end while that is followed, else what is at the top.
+        `unchanged_above` says that only the last message changed, from that many pixels below its
+        top, and nothing else needs painting unless the view scrolls.
         """
         if self._settling:
             return
         self._settling = True
+        before = self.verticalScrollBar().value(), self._column
         try:
             bar = self.verticalScrollBar()
             if anchor is None and not self._following:
@@ -282,7 +289,11 @@ class TranscriptView(QAbstractScrollArea):
         self._settled_value = bar.value()
         self._settled_anchor = self._anchor()
         self._place_jump_button()
-        self.viewport().update()
+        if unchanged_above is None or before != (bar.value(), self._column):
+            self.viewport().update()
+        else:
+            top = self._heights.start(len(self._items) - 1) + _TOP_MARGIN - bar.value()
+            self.viewport().update(self.viewport().rect().adjusted(0, top + unchanged_above, 0, 0))
 
     def _update_range(self) -> None:
         if self._items:  # the last message changes most often, and at no cost
