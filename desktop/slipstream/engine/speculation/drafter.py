@@ -4,7 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
+
+from slipstream.errors import UsageError
+
+
+class DrafterKind(StrEnum):
+    """The ways to draft, in the words of the command line."""
+
+    NONE = "none"
+    DRAFT_MODEL = "draft-model"
+    EAGLE3 = "eagle3"
+    MTP = "mtp"
+    PROMPT_LOOKUP = "prompt-lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSettings:
+    """How much to draft. Raises `UsageError` naming the setting for a bad value.
+
+    Drafting stops at `n_draft_max` tokens, or before a token the drafter gives a probability
+    below `p_min` (over its ten likeliest, as llama.cpp does); drafts shorter than `n_draft_min`
+    are not verified at all.
+    """
+
+    n_draft_max: int = 4
+    n_draft_min: int = 0
+    p_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_draft_max <= MAX_DRAFT:
+            raise UsageError(
+                f"The longest draft cannot be {self.n_draft_max} tokens.",
+                f"draft-max must lie between 1 and {MAX_DRAFT}.",
+                "Choose a value in that range.",
+            )
+        if not 0 <= self.n_draft_min <= self.n_draft_max:
+            raise UsageError(
+                f"The shortest draft cannot be {self.n_draft_min} tokens.",
+                f"draft-min must lie between 0 and draft-max, {self.n_draft_max}.",
+                "Choose a value in that range.",
+            )
+        if not 0.0 <= self.p_min <= 1.0:
+            raise UsageError(
+                f"The least draft probability cannot be {self.p_min:g}.",
+                "p-min must lie between 0 and 1.",
+                "Choose a value in that range.",
+            )
+
+
+MAX_DRAFT = 32
+"""The longest draft; a batch to verify is one token longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +69,35 @@ class Drafter(Protocol):
     """Follows the target token by token and proposes what may come next.
 
     The session calls `begin` once per answer, `process` after every decode of the target (prefill
-    chunks included), `draft` before and `accept` after every verification, `close` once.
+    chunks included), `draft` before and `accept` after every verification, `close` once. Any of
+    them may raise `UserError`: the session then goes on without the drafter.
     """
 
-    def begin(self, cached: int) -> None:
-        """A new answer starts; the first `cached` tokens of its prompt stay in the cache."""
+    @property
+    def kind(self) -> DrafterKind:
+        """The way it drafts."""
+
+    def begin(self, cached: int) -> int:
+        """A new answer starts, and the target's cache holds the first `cached` prompt tokens.
+
+        Forgets everything further on and returns how many of these the drafter has followed too;
+        the target evaluates the rest again, so that `process` sees it.
+        """
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """The target has just evaluated these tokens at consecutive positions."""
 
     def draft(self, history: Sequence[int], limit: int) -> Draft:
-        """At most `limit` tokens to follow `history`, whose last token is the pending one."""
+        """At most `limit` (1 or more) tokens to follow `history`, whose last one is pending.
+
+        Everything in `history` but the pending token has gone through `process`.
+        """
 
     def accept(self, count: int) -> None:
-        """The first `count` tokens of the latest draft were accepted, the rest was not."""
+        """The first `count` tokens of the latest draft stand, the rest is forgotten.
+
+        Called after every verification, with 0 also where nothing was drafted.
+        """
 
     def close(self) -> None:
         """Free what the drafter holds. Calling it twice is harmless."""
@@ -40,8 +106,14 @@ class Drafter(Protocol):
 class NullDrafter:
     """Proposes nothing: plain decoding is speculation with empty drafts."""
 
-    def begin(self, cached: int) -> None:
-        """Nothing to prepare."""
+    @property
+    def kind(self) -> DrafterKind:
+        """None at all."""
+        return DrafterKind.NONE
+
+    def begin(self, cached: int) -> int:
+        """Nothing to follow, so nothing is missing."""
+        return cached
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """Nothing to follow."""
