@@ -14,7 +14,7 @@ from slipstream.engine.events import Event, Finished, PrefillProgress, TextRun
 from slipstream.engine.llama import Batch, Context, ContextSettings, Model
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.session import GenerationRequest, GenerationSession, chunk_plan
-from slipstream.engine.speculation.drafter import Draft
+from slipstream.engine.speculation.drafter import Draft, DrafterKind
 from slipstream.errors import ContextSizeError, EngineError, UsageError
 
 N_BATCH = 64
@@ -535,8 +535,13 @@ class Oracle:
         self.limits: list[int] = []
         self.closed = False
 
-    def begin(self, cached: int) -> None:
+    @property
+    def kind(self) -> DrafterKind:
+        return DrafterKind.NONE
+
+    def begin(self, cached: int) -> int:
         del self.followed[cached:]
+        return len(self.followed)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         del self.followed[first_position:]

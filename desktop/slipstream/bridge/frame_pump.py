@@ -8,7 +8,14 @@ from threading import Lock
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from slipstream.engine.events import Event, Finished, PrefillProgress, TextPiece, TextRun
+from slipstream.engine.events import (
+    DraftingStopped,
+    Event,
+    Finished,
+    PrefillProgress,
+    TextPiece,
+    TextRun,
+)
 from slipstream.errors import UserError
 
 FRAME_MS = 33
@@ -56,6 +63,8 @@ def frame_of(events: list[PumpEvent]) -> Frame:
         match event:
             case Noted(words):
                 notes.append(words)
+            case DraftingStopped(error):
+                notes.append(f"{error} The answer goes on without a draft.")
             case Failed(error):
                 failed = error
             case PrefillProgress():

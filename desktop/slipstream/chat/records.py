@@ -62,6 +62,41 @@ class GenerationStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeculationStatistics:
+    """What drafting did for one answer, by llama.cpp's definitions.
+
+    A round is a target pass with at least one drafted token; passes without are plain. Of the
+    `drafted` tokens `verified` were submitted to the target, and of those `accepted` stand.
+    `accepted_at[i]` counts the rounds in which the token at position i of the draft was accepted.
+    """
+
+    rounds: int = 0
+    plain_passes: int = 0
+    drafted: int = 0
+    verified: int = 0
+    accepted: int = 0
+    accepted_at: tuple[int, ...] = ()
+    draft_seconds: float = 0.0
+    verify_seconds: float = 0.0  # target passes after the prefill, plain ones included
+    sample_seconds: float = 0.0
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted of verified tokens; None where nothing was verified."""
+        return self.accepted / self.verified if self.verified else None
+
+    @property
+    def mean_accepted_length(self) -> float | None:
+        """Tokens per round, the target's own included: 1 + accepted / rounds."""
+        return 1 + self.accepted / self.rounds if self.rounds else None
+
+    @property
+    def acceptance_by_position(self) -> tuple[float, ...]:
+        """For each position of a draft, the share of rounds in which it was accepted."""
+        return tuple(count / self.rounds for count in self.accepted_at) if self.rounds else ()
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRecord:
     """How an answer came to be: enough to read its numbers and to ask for it again."""
 

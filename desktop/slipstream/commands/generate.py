@@ -19,7 +19,14 @@ from slipstream.commands.flags import (
 )
 from slipstream.commands.interrupt import on_interrupt
 from slipstream.commands.messages import message, read_conversation, up_to_last_user_turn
-from slipstream.engine.events import Finished, PrefillProgress, TextKind, TextPiece, TextRun
+from slipstream.engine.events import (
+    DraftingStopped,
+    Finished,
+    PrefillProgress,
+    TextKind,
+    TextPiece,
+    TextRun,
+)
 from slipstream.engine.requests import AnswerRequest, LoadRequest
 from slipstream.errors import ExitCode, UsageError, UserError
 from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
@@ -64,6 +71,7 @@ class Answer:
     reasoning: str = ""
     tokens: tuple[int, ...] = ()
     finished: Finished | None = None
+    drafting_error: UserError | None = None  # why drafting stopped on the way
 
     def add(self, pieces: tuple[TextPiece, ...]) -> None:
         """Note text that became safe to show."""
@@ -172,6 +180,9 @@ def _answer(
     for event in target.session.generate(prepared.request):
         match event:
             case PrefillProgress():
+                continue
+            case DraftingStopped():
+                answer.drafting_error = event.error
                 continue
             case TextRun():
                 answer.tokens += event.token_ids

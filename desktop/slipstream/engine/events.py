@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from slipstream.chat.records import FinishReason, GenerationStatistics
+from slipstream.chat.records import FinishReason, GenerationStatistics, SpeculationStatistics
 from slipstream.errors import UserError
 
 
@@ -56,6 +56,13 @@ class TextRun:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftingStopped:
+    """The drafter failed and is closed; the answer goes on without it."""
+
+    error: UserError
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The answer ended. `pieces` was held back and is now known to be safe."""
 
@@ -65,6 +72,7 @@ class Finished:
     pieces: tuple[TextPiece, ...] = ()
     stop_string: str = ""
     error: UserError | None = None  # what failed, where the reason is "error"
+    speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
 
 
-Event = PrefillProgress | TextRun | Finished
+Event = PrefillProgress | TextRun | DraftingStopped | Finished

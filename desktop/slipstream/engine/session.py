@@ -6,16 +6,19 @@ threads or windows. Consumers iterate over its events.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from slipstream.chat.records import FinishReason
 from slipstream.engine.answer_text import AnswerText, merged
 from slipstream.engine.cache import TokenCache
 from slipstream.engine.detokenizer import Pieces
 from slipstream.engine.events import (
+    DraftingStopped,
     Event,
     Finished,
     PrefillProgress,
@@ -33,10 +36,15 @@ from slipstream.engine.llama import (
 from slipstream.engine.reasoning import ReasoningFormat
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import MAX_SEED, SamplerSettings
+from slipstream.engine.speculation.counter import SpeculationCounter
 from slipstream.engine.speculation.drafter import Draft, Drafter, NullDrafter
 from slipstream.engine.speculation.verify import Verdict, verify
 from slipstream.engine.stopwatch import Stopwatch
 from slipstream.errors import ContextSizeError, EngineError, UsageError, UserError
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,33 @@ class GenerationSession:
         self.cache = TokenCache(self._context)
         self._pieces: dict[frozenset[str], Pieces] = {}
         self._busy = False
+        self._drafter_failure: UserError | None = None
+        self._counter = SpeculationCounter()
+
+    @property
+    def context(self) -> Context:
+        """The target's context, for drafters that read its hidden states."""
+        return self._context
+
+    @property
+    def abort(self) -> AbortFlag:
+        """The flag that stops decoding, for drafters with a context of their own."""
+        return self._abort
+
+    @property
+    def drafter(self) -> Drafter:
+        """Who drafts for the next answer."""
+        return self._drafter
+
+    def set_drafter(self, drafter: Drafter) -> None:
+        """Draft with this one from the next answer on; the one before is closed.
+
+        Raises `EngineError` while an answer is being written; the drafter is then not taken.
+        """
+        if self._busy:
+            raise EngineError("The draft cannot be changed while an answer is being written.")
+        self._drafter.close()
+        self._drafter = drafter
 
     @property
     def n_ctx(self) -> int:
@@ -145,8 +180,7 @@ class GenerationSession:
         try:
             # the last prompt token is always evaluated, for its logits
             shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
-            cached = self.cache.trim(shared)
-            self._drafter.begin(cached)
+            cached = self._begin_drafting(self.cache.trim(shared))
             watch = Stopwatch(self._clock, len(prompt), cached)
             chain.prime(prompt)
             row = 0
@@ -162,6 +196,7 @@ class GenerationSession:
                     seconds=watch.elapsed,
                     tokens_per_second=watch.prefilled(chunk.stop),
                 )
+            self._counter = SpeculationCounter()  # the prefill does not count
             if settings.max_tokens == 0:
                 yield self._finished(FinishReason.LENGTH, seed, watch)
                 return
@@ -174,6 +209,40 @@ class GenerationSession:
             yield from self._rounds(prompt, row, settings.max_tokens, seed, chain, text, watch)
         finally:
             chain.close()
+
+    def _begin_drafting(self, cached: int) -> int:
+        """Trim both caches to what target and drafter share; returns that length."""
+        while True:
+            followed = self._drafting(self._drafter.begin, cached, otherwise=cached)
+            if followed >= cached:
+                return cached
+            cached = self.cache.trim(followed)
+
+    def _drafting(self, step: Callable[..., _T], *arguments: object, otherwise: _T) -> _T:
+        """Let the drafter do a step. One that fails is closed, and the answer goes on without."""
+        begun = self._clock()
+        try:
+            return step(*arguments)
+        except DecodeAborted:
+            return otherwise  # the answer was cancelled; the session notices by itself
+        except UserError as error:
+            failure = error
+        except Exception as error:
+            log.exception("the drafter failed")
+            failure = EngineError("The drafter failed.", f"{type(error).__name__}: {error}")
+        finally:
+            self._counter.draft_seconds += self._clock() - begun
+        log.warning("drafting stopped: %s", failure)
+        self._drafter_failure = failure
+        self._drafter.close()
+        self._drafter = NullDrafter()
+        return otherwise
+
+    def _told_failure(self) -> Iterator[DraftingStopped]:
+        """The drafter's failure, once."""
+        failure, self._drafter_failure = self._drafter_failure, None
+        if failure is not None:
+            yield DraftingStopped(failure)
 
     def _pieces_for(self, reasoning: ReasoningFormat | None) -> Pieces:
         visible = frozenset(reasoning.visible_control_texts if reasoning else ())
@@ -194,13 +263,15 @@ class GenerationSession:
         """Evaluate what the batch holds and note it; False when cancelled."""
         if self._abort.is_set():
             return False
+        begun = self._clock()
         try:
             self._context.decode(self._batch)
         except DecodeAborted:
             self.cache.extend(tokens[: max(0, self._context.length() - position)])
             return False
+        self._counter.verify_seconds += self._clock() - begun
         self.cache.extend(tokens)
-        self._drafter.process(tokens, position)
+        self._drafting(self._drafter.process, tokens, position, otherwise=None)
         return True
 
     def _rounds(
@@ -217,6 +288,7 @@ class GenerationSession:
         history = prompt
         draft = Draft()
         row = first_row
+        evaluated = False  # the first token comes from the prefill, not from a pass of its own
         started = self._clock()
 
         def sample(index: int) -> int:
@@ -224,9 +296,15 @@ class GenerationSession:
 
         try:
             while True:
+                sampling = self._clock()
                 verdict = verify(draft, sample, self._model.is_end_of_generation)
+                self._counter.sample_seconds += self._clock() - sampling
                 run = self._emit(verdict, draft, text, watch, started)
                 history.extend(run.token_ids)
+                if evaluated:
+                    drafted = len(draft.tokens)
+                    self._counter.passed(drafted, drafted, sum(run.accepted_flags))
+                yield from self._told_failure()
                 yield run
                 reason = self._end(verdict, text, watch, max_tokens)
                 if reason is not None:
@@ -239,7 +317,7 @@ class GenerationSession:
                 if not self._decode(pending, position):
                     reason = FinishReason.CANCELLED
                     break
-                row = 0
+                row, evaluated = 0, True
         except UserError as error:
             yield self._finished(FinishReason.ERROR, seed, watch, text, error)
             return
@@ -249,7 +327,11 @@ class GenerationSession:
         """A draft that fits the window, the batch and the tokens still wanted."""
         room = min(self.n_ctx - len(self.cache), self.n_batch) - 1
         limit = room if tokens_left < 0 else min(room, tokens_left - 1)
-        return self._drafter.draft(history, limit) if limit > 0 else Draft()
+        if limit < 1:
+            return Draft()
+        draft = self._drafting(self._drafter.draft, history, limit, otherwise=Draft())
+        assert len(draft.tokens) <= limit
+        return draft
 
     def _emit(
         self, verdict: Verdict, draft: Draft, text: AnswerText, watch: Stopwatch, started: float
@@ -267,8 +349,8 @@ class GenerationSession:
             if text.ended:
                 break
         kept = len(emitted) - 1  # the last one is pending: sampled, not in the cache
-        self._drafter.accept(kept)
         self.cache.trim(len(self.cache) - len(draft.tokens) + kept)
+        self._drafting(self._drafter.accept, kept, otherwise=None)
         watch.sampled(len(emitted))
         watch.reasoned(reasoning_tokens, still=text.reasoning)
         return TextRun(
@@ -314,6 +396,7 @@ class GenerationSession:
             pieces=text.finish() if text else (),
             stop_string=text.stop_string if text else "",
             error=error,
+            speculation=self._counter.statistics(),
         )
 
     def close(self) -> None:
