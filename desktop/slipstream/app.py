@@ -120,14 +120,17 @@ def ask_through_window(model: Path) -> str:
 
 
 def wait_for_state(app: App, state: EngineState, failure: str) -> None:
-    """Run the event loop until the engine is in this state; `RuntimeError(failure)` if it hangs."""
+    """Run the event loop until the engine is in this state.
+
+    Raises `RuntimeError(failure)` where it hangs or ends up without a model.
+    """
     loop = QEventLoop()
     app.engine.state_changed.connect(loop.quit)
     patience = QTimer()
     patience.setSingleShot(True)
     patience.timeout.connect(loop.quit)
     patience.start(_PATIENCE_MS)
-    while app.engine.state is not state and patience.isActive():
+    while app.engine.state not in (state, EngineState.EMPTY) and patience.isActive():
         loop.exec()
     app.engine.state_changed.disconnect(loop.quit)
     if app.engine.state is not state:
@@ -140,8 +143,9 @@ def run_window(data_dir: Path | None, model: Path | None) -> int:
     app = App(application, data_directory(data_dir))
     watcher = TerminationWatcher()
     watcher.asked.connect(app.window.close)
-    app.start(model.absolute() if model is not None else None)
-    code = application.exec()
-    app.close()
-    watcher.stop()
-    return code
+    try:
+        app.start(model.absolute() if model is not None else None)
+        return application.exec()
+    finally:
+        app.close()
+        watcher.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from slipstream import __version__
 from slipstream.commands.flags import Parser, as_json
-from slipstream.errors import EngineError, ExitCode, UserError
+from slipstream.errors import ExitCode, Interrupted, UserError, internal_fault
 
 _DESCRIPTIONS = {
     "generate": "answer a prompt on standard output",
@@ -38,15 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.INTERNAL
     except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
+        return _tell(Interrupted(), as_object="--json" in given)
     except Exception as error:
         traceback.print_exc()
-        fault = EngineError(
-            "Something went wrong inside Slipstream.",
-            f"{type(error).__name__}: {error}",
-            "Please report it with the traceback.",
-        )
-        return _tell(fault, as_object="--json" in given)
+        return _tell(internal_fault(error), as_object="--json" in given)
 
 
 def _tell(error: UserError, *, as_object: bool) -> int:

@@ -52,13 +52,37 @@ class ModelFileError(UserError):
     exit_code = ExitCode.UNUSABLE_MODEL
 
 
+class DraftMisfit(UserError):
+    """A draft that cannot work with the chosen target."""
+
+    exit_code = ExitCode.DRAFT_MISFIT
+
+
 class ContextSizeError(UserError):
     """The prompt does not fit the context window, or memory does not suffice for it."""
 
     exit_code = ExitCode.NOT_ENOUGH_MEMORY
 
 
+class Interrupted(UserError):
+    """Ctrl-C came before there was anything to show."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+    def __init__(self) -> None:
+        super().__init__("Interrupted.", "Nothing was generated yet.")
+
+
 class EngineError(UserError):
     """llama.cpp refused to go on for a reason nobody outside can mend."""
 
     exit_code = ExitCode.INTERNAL
+
+
+def internal_fault(error: Exception) -> EngineError:
+    """Words for a fault nobody foresaw."""
+    return EngineError(
+        "Something went wrong inside Slipstream.",
+        f"{type(error).__name__}: {error}",
+        "Try again. If it happens again, please report it with the log.",
+    )

@@ -22,7 +22,7 @@ JSON_KEYS = {
     "text", "reasoning", "finish_reason", "stop_string", "tokens", "prompt_tokens",
     "cached_prompt_tokens", "generated_tokens", "seed", "prefill_seconds",
     "time_to_first_token_seconds", "decode_seconds", "prefill_tokens_per_second",
-    "decode_tokens_per_second", "model",
+    "decode_tokens_per_second", "model", "accepted_flags", "speculation",
 }  # fmt: skip
 
 
@@ -154,7 +154,8 @@ def test_a_chat_template_and_its_variables(command: Command, tiny: Path, tmp_pat
 def test_control_c_prints_the_partial_object(tiny: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "slipstream", "generate", "--target", str(tiny), "--prompt", "Hi",
-         "--max-tokens", "-1", "--n-ctx", "200000", "--logit-bias", "2=-inf", "--json"],
+         "--max-tokens", "-1", "--n-ctx", "200000", "--json",
+         "--logit-bias", "2=-inf", "--logit-bias", "344=-inf"],  # it never ends its turn
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     time.sleep(3)
@@ -164,6 +165,80 @@ def test_control_c_prints_the_partial_object(tiny: Path, tmp_path: Path) -> None
     answer = json.loads(output)
     assert answer["finish_reason"] == "cancelled"
     assert answer["generated_tokens"] == len(answer["tokens"]) > 0
+
+
+@pytest.mark.parametrize("wanted", ["first", "last"])
+def test_control_c_while_loading_is_not_lost(
+    command: Command, tiny: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    """Pressed inside a callback of llama.cpp, where Python would drop the exception."""
+    from slipstream.engine.session import GenerationSession
+    from slipstream.engine.target import Target
+
+    opened = Target.__init__
+    if wanted == "first":
+
+        def pressed(self: Target, request: object, *, progress: Any) -> None:
+            def report(fraction: float) -> bool:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)  # the thread that waits for it has its turn
+                return bool(progress(fraction))
+
+            opened(self, request, progress=report)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Target, "__init__", pressed)
+    else:
+        made = GenerationSession.__init__
+
+        def late(self: GenerationSession, *arguments: Any, **options: Any) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            made(self, *arguments, **options)
+
+        monkeypatch.setattr(GenerationSession, "__init__", late)
+    code, answer = command.json(*ask(tiny))
+    assert code == 130
+    assert answer["error"]["code"] == 130
+    assert "Traceback" not in command.noise
+
+
+def test_control_c_in_the_last_round_keeps_the_next_turn_from_beginning(
+    command: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from slipstream.engine.session import GenerationSession
+
+    finished = GenerationSession._finished
+
+    def pressed(self: GenerationSession, *arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        return finished(self, *arguments)
+
+    monkeypatch.setattr(GenerationSession, "_finished", pressed)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"role": "user", "content": text} for text in ("One", "Two")]))
+    code, result = command.json(
+        "generate", "--target", tiny, "--messages", script, "--max-tokens", 2,
+        "--logit-bias", "2=-inf",
+    )  # fmt: skip
+    assert code == 130
+    assert [answer["finish_reason"] for answer in result["answers"]] == ["length"]
+
+
+def test_a_later_turn_that_does_not_fit_loses_no_earlier_answer(
+    command: Command, tiny: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    turns = ("One", "word " * 600)
+    script.write_text(json.dumps([{"role": "user", "content": text} for text in turns]))
+    arguments = ("generate", "--target", tiny, "--messages", script, "--max-tokens", 2)
+    code, result = command.json(*arguments, "--temperature", 0)
+    assert code == 5
+    assert len(result["answers"]) == 1
+    assert result["error"]["code"] == 5
+    code, output = command(*arguments, "--temperature", 0)
+    assert (code, output) == (5, result["answers"][0]["text"])
+    assert result["error"]["title"] in command.noise
 
 
 # ---- errors ----
@@ -179,6 +254,10 @@ def test_control_c_prints_the_partial_object(tiny: Path, tmp_path: Path) -> None
         (("generate", "--target", "{tiny}", "--prompt", "a", "--temperature", "9"), 2),
         (("generate", "--target", "{tiny}", "--prompt", "a", "--temperature", "warm"), 2),
         (("generate", "--target", "{tiny}", "--prompt", "a", "--n-ctx", "-5"), 2),
+        (("generate", "--target", "{tiny}", "--prompt", "a", "--n-ctx", "4294967297"), 2),
+        (("generate", "--target", "{tiny}", "--prompt", "a", "--n-batch", "4294967296"), 2),
+        (("generate", "--target", "{tiny}", "--prompt", "a", "--threads", "9999999999"), 2),
+        (("generate", "--target", "{tiny}", "--prompt", "a", "--grammar", "\udcff"), 2),
         (("generate", "--target", "{tiny}", "--prompt", "a", "--stop", ""), 2),
         (("generate", "--target", "{tiny}", "--prompt", "a", "--grammar", "root := x"), 2),
         (("generate", "--target", "{tiny}", "--prompt", "a", "--logit-bias", "x"), 2),

@@ -12,6 +12,7 @@ from models.tiny_llama import build_tiny_llama
 from slipstream.chat.records import FinishReason
 from slipstream.engine.events import Event, Finished, PrefillProgress, TextRun
 from slipstream.engine.llama import Batch, Context, ContextSettings, Model
+from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.session import GenerationRequest, GenerationSession, chunk_plan
 from slipstream.engine.speculation.drafter import Draft, DrafterKind
@@ -297,6 +298,41 @@ def test_a_failure_midway_ends_with_the_error_and_keeps_what_was_said(
     assert len(tokens_of(list(session.generate(request(prompt_of(5)))))) == 8
 
 
+def test_a_fault_of_our_own_midway_keeps_what_was_said(
+    session: GenerationSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = SamplerChain.sample
+    calls = 0
+
+    def failing(self: SamplerChain, context: Context, row: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise RuntimeError("our own fault")
+        return sample(self, context, row)
+
+    monkeypatch.setattr(SamplerChain, "sample", failing)
+    events = list(session.generate(request(prompt_of(5))))
+    end = finished(events)
+    assert end.reason is FinishReason.ERROR
+    assert end.error is not None
+    assert "our own fault" in end.error.detail
+    assert len(tokens_of(events)) == 3
+    assert session.cache._memory.length() == len(session.cache)
+
+
+def test_a_cancelled_prefill_reports_the_rate_of_what_was_evaluated(model: Model) -> None:
+    session = new_session(model, clock=Clock())
+    events: list[Event] = []
+    for event in session.generate(request(prompt_of(300))):
+        events.append(event)
+        session.cancel()
+    numbers = finished(events).statistics
+    assert numbers.prompt_tokens == 300
+    assert numbers.prefill_tokens_per_second == 64 / numbers.prefill_seconds
+    session.close()
+
+
 # ---- the consumer ----
 
 
@@ -485,6 +521,38 @@ def test_a_grammar_is_obeyed(session: GenerationSession) -> None:
 def test_a_grammar_that_cannot_be_used_is_refused(session: GenerationSession, grammar: str) -> None:
     with pytest.raises(UsageError, match="grammar"):
         list(session.generate(request(prompt_of(5), grammar=grammar)))
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= "a"{5,2}',  # llama.cpp would count up to 2^64 and eat the memory
+        'root ::= "a"{5 , # "\n2}',
+        'root ::= "\\"" [\\]"] "a"{1,0}',
+        f'root ::= {"(" * 20_000}"a"{")" * 20_000}',  # and here overflow its stack
+    ],
+)
+def test_a_grammar_that_would_end_the_process_is_refused(
+    session: GenerationSession, grammar: str
+) -> None:
+    with pytest.raises(UsageError, match="grammar"):
+        list(session.generate(request(prompt_of(5), grammar=grammar)))
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= "y{5,2}"',
+        "root ::= [y{5,2}]{5,5}",
+        'root ::= "y"  # {5,2} ' + "(" * 300,
+        f'root ::= {"(" * 200}"y"{")" * 200}',
+        "root ::= " + "(" * 100 + '"y"' + ")" * 100 + " " + '("y")' * 300,
+    ],
+)
+def test_a_grammar_that_only_looks_dangerous_is_taken(
+    session: GenerationSession, grammar: str
+) -> None:
+    assert text_of(list(session.generate(request(prompt_of(5), grammar=grammar, max_tokens=3))))
 
 
 def test_a_bias_for_an_unknown_token_is_refused(session: GenerationSession) -> None:

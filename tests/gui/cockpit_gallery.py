@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,10 +17,15 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from slipstream.chat.records import ChatSummary
+from slipstream.chat.records import ChatSummary, SpeculationStatistics
 from slipstream.engine.sampling import Group, SamplerSettings
+from slipstream.engine.speculation.drafter import DraftSettings
 from slipstream.engine.template_variables import TemplateVariable, VariableKind
 from slipstream.ui.chat_sidebar import ChatSidebar
+from slipstream.ui.draft_chip import DraftChip
+from slipstream.ui.draft_controls import DraftControls
+from slipstream.ui.draft_picker import DraftEntry, DraftPicker
+from slipstream.ui.gauges.acceptance import AcceptanceGauge
 from slipstream.ui.gauges.context_meter import ContextMeter
 from slipstream.ui.gauges.throughput import ThroughputGauge
 from slipstream.ui.model_picker import ModelEntry, ModelPicker
@@ -43,6 +49,41 @@ LONG = ModelEntry(
     "i1-Q4_K_M · 19.9 GB · 8k context",
 )
 GONE = ModelEntry("/old/Phi-3.gguf", "Phi-3 mini", available=False, note="file not found")
+DRAFTS = (
+    DraftEntry("/models/SmolLM2-135M.eagle3.gguf", "SmolLM2 135M head", "EAGLE-3 · 14 MB"),
+    DraftEntry(
+        "/models/big/DeepSeek-R1-Distill-Qwen-1.5B-abliterated.i1-Q4_K_M.gguf",
+        "DeepSeek-R1-Distill-Qwen-1.5B-abliterated",
+        "draft model · i1-Q4_K_M · 1.1 GB",
+    ),
+    DraftEntry(
+        "/models/Llama-3.2-1B.gguf",
+        "Llama 3.2 1B",
+        available=False,
+        reason="Its vocabulary differs: token 128 is “ the” here and “ was” in the target.",
+    ),
+)
+FIGURES = SpeculationStatistics(
+    rounds=97,
+    plain_passes=6,
+    drafted=194,
+    verified=194,
+    accepted=120,
+    accepted_at=(83, 37),
+    draft_seconds=0.81,
+    verify_seconds=3.64,
+    sample_seconds=0.12,
+)
+DEEP = SpeculationStatistics(
+    rounds=41,
+    drafted=656,
+    verified=640,
+    accepted=420,
+    accepted_at=(40, 39, 37, 36, 34, 33, 31, 29, 27, 25, 22, 19, 16, 14, 11, 7),
+    draft_seconds=2.2,
+    verify_seconds=2.6,
+    sample_seconds=0.7,
+)
 
 
 class FakeClock:
@@ -86,6 +127,83 @@ def picker(state: str) -> ModelPicker:
     elif state == "failed":
         result.show_failed("broken.gguf")
     return result
+
+
+def draft_picker(key: str) -> DraftPicker:
+    """A draft picker with something chosen."""
+    result = DraftPicker()
+    result.set_entries(DRAFTS, has_mtp=True)
+    result.show_choice(key)
+    return result
+
+
+def draft_chip(kind_words: str = "", name: str = "", reason: str = "") -> DraftChip:
+    """A chip in one of its states."""
+    result = DraftChip()
+    if kind_words:
+        result.show_active(kind_words, name)
+    elif reason:
+        result.show_off_because(reason)
+    return result
+
+
+def acceptance(figures: SpeculationStatistics) -> AcceptanceGauge:
+    """An acceptance gauge with figures."""
+    result = AcceptanceGauge()
+    result.show_figures(figures)
+    return result
+
+
+def draft_controls(enabled: bool) -> DraftControls:
+    """Depth and least probability, the depth changed."""
+    result = DraftControls()
+    result.set_settings(DraftSettings(n_draft_max=8, p_min=0.0))
+    result.setEnabled(enabled)
+    return result
+
+
+def draft_scene(width: int) -> QWidget:
+    """The draft's instruments in their states, one column of them as the window has it."""
+    board = QWidget()
+    board.setAutoFillBackground(True)
+    layout = QHBoxLayout(board)
+    layout.setSpacing(SPACE_L)
+    eight = replace(FIGURES, accepted_at=(80, 72, 61, 50, 44, 31, 12, 3), verified=776)
+    usual = column(
+        width,
+        picker("model"),
+        draft_picker(DRAFTS[0].key),
+        draft_chip("EAGLE-3", DRAFTS[0].name),
+        draft_controls(True),
+        gauge(live=True),
+        acceptance(FIGURES),
+    )
+    plain = column(
+        width,
+        picker("model"),
+        draft_picker("none"),
+        draft_chip(),
+        draft_controls(False),
+        gauge(live=False),
+        acceptance(SpeculationStatistics()),
+    )
+    states = column(
+        width,
+        draft_picker("prompt-lookup"),
+        draft_chip("prompt lookup"),
+        draft_picker(DRAFTS[1].key),
+        draft_chip("draft model", DRAFTS[1].name),
+        draft_picker(DRAFTS[2].key),
+        draft_chip(reason=DRAFTS[2].reason),
+        draft_chip(reason="its file could not be opened: " + DRAFTS[1].key * 3),
+        acceptance(DEEP),
+        acceptance(eight),
+        acceptance(replace(FIGURES, accepted=194, accepted_at=(97, 97), sample_seconds=0.0)),
+    )
+    for part in (usual, plain, states):
+        layout.addWidget(part)
+    board.setFixedHeight(900)
+    return board
 
 
 def column(width: int, *widgets: QWidget) -> QWidget:
@@ -219,6 +337,7 @@ def main(folder: Path) -> None:
         assert theme().current().name == name
         for width in (280, 340):
             shoot(scene(width), folder / f"cockpit-{name}-{width}.png")
+            shoot(draft_scene(width), folder / f"draft-{name}-{width}.png")
         panel = QWidget()
         panel.setFixedHeight(1500)
         QHBoxLayout(panel).addWidget(column(320, changed_panel()))
@@ -229,6 +348,12 @@ def main(folder: Path) -> None:
         opened.open_menu()
         shoot(opened.menu, folder / f"menu-{name}.png")
         opened.close()
+        drafts = draft_picker("prompt-lookup")
+        drafts.setFixedWidth(320)
+        drafts.show()
+        drafts.open_menu()
+        shoot(drafts.menu, folder / f"draft-menu-{name}.png")
+        drafts.close()
 
 
 if __name__ == "__main__":

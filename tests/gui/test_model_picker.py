@@ -7,7 +7,8 @@ from PySide6.QtCore import QDir, QPoint, Qt
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from slipstream.ui.model_picker import BROWSE, ModelEntry, ModelPicker
+from slipstream.ui.file_picker import BROWSE
+from slipstream.ui.model_picker import ModelEntry, ModelPicker
 
 ONE = ModelEntry("/models/one/one.gguf", "One 7B", "Q4_K_M · 4.1 GB · 8k context", "llama · MIT")
 GONE = ModelEntry("/old/gone.gguf", "Gone 3B", available=False, note="file not found")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
@@ -15,6 +16,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from gui.person import Person
+from slipstream.app import ask_through_window
 from slipstream.bridge.engine_client import EngineState
 from slipstream.chat.records import AnswerRecord, FinishReason
 
@@ -23,6 +25,9 @@ NAMES = (
     "sampler_panel", "throughput_gauge", "context_meter", "chat_list", "search_box",
     "notice_strip",
 )  # fmt: skip
+
+ENDLESS = ((2, -100.0), (344, -100.0))
+"""Keeps the tiny model from ending its turn: its </s> and its <|im_end|>."""
 
 
 def last_answer(person: Person) -> AnswerRecord:
@@ -56,7 +61,7 @@ def test_a_chat_is_kept_and_reopened(person: Person, tiny_chat_model: Path) -> N
 
 def test_an_answer_goes_on_in_its_own_chat(person: Person, tiny_chat_model: Path) -> None:
     app = person.start(tiny_chat_model)
-    person.choose(max_tokens=300, seed=1, logit_bias=((2, -100.0),))
+    person.choose(max_tokens=300, seed=1, logit_bias=ENDLESS)
     person.send("First")
     person.wait_for(EngineState.ANSWERING)
     app.window.sidebar.new_button.click()
@@ -115,6 +120,8 @@ def test_the_last_choice_wins_while_models_are_loading(
 
 def test_loading_can_be_cancelled(person: Person, starter: Path) -> None:
     app = person.start(starter, wait=False)
+    with person.qtbot.waitSignal(app.engine.load_progressed, timeout=60_000):
+        pass
     app.window.cockpit.target_picker.cancel_button.click()
     person.qtbot.waitUntil(lambda: app.engine.state is not EngineState.LOADING, timeout=60_000)
     assert app.engine.state is EngineState.EMPTY
@@ -126,13 +133,78 @@ def test_switching_models_while_answering(
     person: Person, tiny_chat_model: Path, starter: Path
 ) -> None:
     app = person.start(tiny_chat_model)
-    person.choose(max_tokens=400, logit_bias=((2, -100.0),))
+    person.choose(max_tokens=400, logit_bias=ENDLESS)
     person.send("Hello")
     person.wait_for(EngineState.ANSWERING)
     app.window.model_dropped.emit(str(starter))
     person.wait_for(EngineState.READY)
     assert last_answer(person).finish_reason is FinishReason.CANCELLED
     assert not app.window.composer.is_answering()
+
+
+def test_the_answer_a_load_ended_is_over_when_the_next_model_is_ready(
+    person: Person, tiny_chat_model: Path
+) -> None:
+    """Else its last frame would be taken for the end of the next answer."""
+    app = person.start(tiny_chat_model)
+    person.choose(max_tokens=400, logit_bias=ENDLESS)
+    waiting: list[bool] = []
+
+    def note(state: EngineState) -> None:
+        if state is EngineState.READY:
+            waiting.append(app._controller._answer is not None)
+
+    for _ in range(4):
+        app.window.sidebar.new_button.click()
+        person.send("Hello")
+        person.qtbot.waitUntil(lambda: app.window.transcript.answer_text() != "", timeout=20_000)
+        app.engine.state_changed.connect(note)
+        app.window.model_dropped.emit(str(tiny_chat_model))
+        person.wait_for(EngineState.READY)
+        app.engine.state_changed.disconnect(note)
+    assert waiting == [False] * 4
+
+
+def test_a_load_cancelled_at_its_very_end_is_cancelled(
+    person: Person, tiny_chat_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from slipstream.engine.session import GenerationSession
+
+    made = GenerationSession.__init__
+    app = person.start(wait=False)
+    person.qtbot.waitUntil(lambda: app.engine.state is not EngineState.LOADING, timeout=60_000)
+
+    def late(self: GenerationSession, *arguments: Any, **options: Any) -> None:
+        app.engine.cancel_load()
+        made(self, *arguments, **options)
+
+    monkeypatch.setattr(GenerationSession, "__init__", late)
+    app.window.model_dropped.emit(str(tiny_chat_model))
+    person.qtbot.waitUntil(lambda: app.engine.state is not EngineState.LOADING, timeout=60_000)
+    assert app.engine.state is EngineState.EMPTY
+    monkeypatch.undo()
+    app.window.model_dropped.emit(str(tiny_chat_model))
+    person.wait_for(EngineState.READY)
+
+
+def test_a_message_that_comes_back_joins_what_was_typed_meanwhile(
+    person: Person, tiny_chat_model: Path
+) -> None:
+    app = person.start(tiny_chat_model)
+    long = ("word " * 600).strip()
+    person.send(long)
+    app.window.composer.set_text("typed meanwhile")
+    person.wait_for(EngineState.READY)
+    assert app.window.composer.text() == f"{long}\n\ntyped meanwhile"
+
+
+def test_the_self_test_does_not_wait_for_a_model_that_failed(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF")
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match="not loaded"):
+        ask_through_window(bad)
+    assert time.monotonic() - begun < 60
 
 
 def test_gguf_files_can_be_dropped_anywhere(person: Person, tiny_chat_model: Path) -> None:
@@ -158,9 +230,9 @@ def test_settings_apply_to_the_next_answer_without_reload(
     app = person.start(tiny_chat_model)
     loads: list[object] = []
     app.engine.model_loaded.connect(loads.append)
-    person.choose(max_tokens=3, logit_bias=((2, -100.0),))
+    person.choose(max_tokens=3, logit_bias=ENDLESS)
     person.ask("One")
-    person.choose(max_tokens=6, logit_bias=((2, -100.0),))
+    person.choose(max_tokens=6, logit_bias=ENDLESS)
     person.ask("Two")
     assert loads == []
     chat = app._controller._chat
@@ -174,7 +246,7 @@ def test_the_context_meter_counts_tokens_in_the_cache(
     person: Person, tiny_chat_model: Path
 ) -> None:
     app = person.start(tiny_chat_model)
-    person.choose(max_tokens=7, logit_bias=((2, -100.0),))
+    person.choose(max_tokens=7, logit_bias=ENDLESS)
     person.ask("Hello")
     numbers = last_answer(person).statistics
     assert numbers.context_tokens == numbers.prompt_tokens + numbers.generated_tokens - 1
@@ -241,6 +313,8 @@ application = make_application()
 app = App(application, data_directory(data))
 app.start(model)
 state = app.engine
+chunks = []
+state.frame_ready.connect(lambda frame: chunks.append(frame.prefill) if frame.prefill else None)
 panel = app.window.cockpit.sampler_panel
 panel.set_settings(SamplerSettings(max_tokens=-1, logit_bias=((2, -100.0),)))
 
@@ -248,7 +322,7 @@ def reached():
     if moment == "loading":
         return state.state is EngineState.LOADING
     if moment == "prefilling":
-        return state.state is EngineState.ANSWERING
+        return bool(chunks)
     return len(app.window.transcript.answer_text()) > 30
 
 def step():
@@ -256,6 +330,8 @@ def step():
         app.window.composer.set_text("word " * (3000 if moment == "prefilling" else 1))
         app.window.composer.send_button.click()
     if reached():
+        if moment == "prefilling":
+            assert chunks[-1].done < chunks[-1].total, "the prefill is over"
         app.window.close()
 
 timer = QTimer()

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipstream.chat.records import AnswerRecord, FinishReason, GenerationStatistics
+from slipstream.chat.records import (
+    AnswerRecord,
+    FinishReason,
+    GenerationStatistics,
+    SpeculationStatistics,
+)
 from slipstream.storage.columns import (
     answer_from_column,
     answer_to_column,
@@ -42,6 +47,19 @@ STATISTICS = st.builds(
     reasoning_seconds=NUMBERS,
     reasoning_tokens=st.integers(0),
 )
+COUNTS = st.integers(0)
+SPECULATION = st.builds(
+    SpeculationStatistics,
+    rounds=COUNTS,
+    plain_passes=COUNTS,
+    drafted=COUNTS,
+    verified=COUNTS,
+    accepted=COUNTS,
+    accepted_at=st.lists(COUNTS, max_size=4).map(tuple),
+    draft_seconds=NUMBERS,
+    verify_seconds=NUMBERS,
+    sample_seconds=NUMBERS,
+)
 ANSWERS = st.builds(
     AnswerRecord,
     model_name=ANY_TEXT,
@@ -51,6 +69,9 @@ ANSWERS = st.builds(
     statistics=STATISTICS,
     stop_string=ANY_TEXT,
     settings=st.dictionaries(ANY_TEXT, VALUES, max_size=4),
+    drafter=ANY_TEXT,
+    draft_path=ANY_TEXT,
+    speculation=SPECULATION,
 )
 
 
@@ -110,8 +131,16 @@ def test_what_json_does_not_know_is_tagged_in_strict_json() -> None:
 
 def test_a_field_of_a_newer_version_is_passed_over() -> None:
     content = json.loads(answer_to_column(example_answer()))
-    content["drafter"] = "prompt lookup"
+    content["mood"] = "calm"
     content["statistics"]["drafted_tokens"] = 9
+    content["speculation"]["trees"] = 9
+    assert answer_from_column(json.dumps(content)) == example_answer()
+
+
+def test_a_record_from_before_drafting_reads_as_undrafted() -> None:
+    content = json.loads(answer_to_column(example_answer()))
+    for name in ("drafter", "draft_path", "speculation"):
+        del content[name]
     assert answer_from_column(json.dumps(content)) == example_answer()
 
 

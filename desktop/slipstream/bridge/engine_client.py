@@ -131,6 +131,8 @@ class EngineClient(QObject):
         if ticket is not self._ticket:
             return False
         self._ticket = None
+        # an answer that the load ended must reach the window before a new one can be asked for
+        self._pump.drain()
         self._set_state(EngineState.READY if loaded else EngineState.EMPTY)
         return True
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
 from slipstream.engine.requests import AnswerRequest, LoadRequest
-from slipstream.errors import EngineError, UserError
+from slipstream.errors import EngineError, UserError, internal_fault
 
 if TYPE_CHECKING:
     from slipstream.engine.target import Target
@@ -35,18 +35,9 @@ def guarded(slot: Callable[..., None]) -> Callable[..., None]:
             self._report(slot.__name__, error)
         except Exception as error:
             log.exception("%s failed", slot.__name__)
-            self._report(slot.__name__, unexpected(error))
+            self._report(slot.__name__, internal_fault(error))
 
     return run
-
-
-def unexpected(error: Exception) -> UserError:
-    """Words for a fault nobody foresaw."""
-    return EngineError(
-        "Something went wrong inside Slipstream.",
-        f"{type(error).__name__}: {error}",
-        "Try again. If it happens again, please report it with the log.",
-    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,6 +104,10 @@ class EngineWorker(QObject):
         try:
             self._target = Target(ticket.request, progress=self._load_progress)
         except LoadCancelled:
+            self.load_cancelled.emit(ticket, False)
+            return
+        if ticket.cancelled.is_set():  # while the context was made, which reports no progress
+            self._close_target()
             self.load_cancelled.emit(ticket, False)
             return
         self.model_loaded.emit(ticket, self._target.facts)

@@ -44,11 +44,14 @@ class GenerationStatistics:
     decode_seconds: float = 0.0
     reasoning_seconds: float = 0.0
     reasoning_tokens: int = 0
+    evaluated_prompt_tokens: int | None = None  # in `prefill_seconds`; None: all but the cached
 
     @property
     def prefill_tokens_per_second(self) -> float | None:
         """Evaluated prompt tokens per second of prefill; None when nothing was evaluated."""
-        evaluated = self.prompt_tokens - self.cached_prompt_tokens
+        evaluated = self.evaluated_prompt_tokens
+        if evaluated is None:
+            evaluated = self.prompt_tokens - self.cached_prompt_tokens
         if evaluated <= 0 or self.prefill_seconds <= 0:
             return None
         return evaluated / self.prefill_seconds
@@ -107,6 +110,9 @@ class AnswerRecord:
     statistics: GenerationStatistics
     stop_string: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)  # SamplerSettings by field name
+    drafter: str = "none"  # the way of drafting, in the command line's words
+    draft_path: str = ""
+    speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
+from slipstream.engine.requests import DraftRequest
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
+from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 from slipstream.errors import UsageError
 
 
@@ -79,6 +81,60 @@ def add_template_flags(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="a variable the template reads, such as enable_thinking=false; repeatable",
+    )
+
+
+_AUTO = "auto"
+
+
+def add_draft_flags(parser: argparse.ArgumentParser) -> None:
+    """How to draft; without any of these nothing is drafted."""
+    defaults = DraftSettings()
+    group = parser.add_argument_group("speculative decoding")
+    group.add_argument(
+        "--draft", metavar="FILE", help="a GGUF file to draft with; its kind is recognised"
+    )
+    group.add_argument(
+        "--drafter",
+        choices=[_AUTO, *(kind.value for kind in DrafterKind)],
+        help="the way to draft; auto lets the app choose",
+    )
+    group.add_argument(
+        "--draft-max", type=int, default=defaults.n_draft_max, metavar="N",
+        help=f"the longest draft in tokens. Default: {defaults.n_draft_max}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--draft-min", type=int, default=defaults.n_draft_min, metavar="N",
+        help=f"drafts shorter than this are not verified. Default: {defaults.n_draft_min}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--p-min", type=float, default=defaults.p_min, metavar="X",
+        help=f"stop drafting below this probability. Default: {defaults.p_min}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--draft-threads", type=int, default=0, metavar="N", help="threads to draft with"
+    )
+
+
+def draft_request(arguments: argparse.Namespace) -> DraftRequest:
+    """What these flags ask for. Raises `UsageError` naming what is out of range."""
+    if arguments.draft_threads < 0:
+        raise UsageError("--draft-threads cannot be negative.", "", "Leave it out.")
+    path = None if arguments.draft is None else Path(arguments.draft)
+    kind: DrafterKind | None
+    if arguments.drafter is None:
+        kind = DrafterKind.NONE if path is None else None
+    else:
+        kind = None if arguments.drafter == _AUTO else DrafterKind(arguments.drafter)
+    return DraftRequest(
+        kind=kind,
+        path=path,
+        settings=DraftSettings(
+            n_draft_max=arguments.draft_max,
+            n_draft_min=arguments.draft_min,
+            p_min=arguments.p_min,
+        ),
+        n_threads=arguments.draft_threads,
     )
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.chat.records import FinishReason, Message, Role
+from slipstream.chat.records import FinishReason, Message, Role, SpeculationStatistics
 from slipstream.commands.flags import (
+    add_draft_flags,
     add_sampler_flags,
     add_template_flags,
     as_json,
+    draft_request,
     read_template,
     sampler_settings,
 )
@@ -27,12 +30,16 @@ from slipstream.engine.events import (
     TextPiece,
     TextRun,
 )
-from slipstream.engine.requests import AnswerRequest, LoadRequest
-from slipstream.errors import ExitCode, UsageError, UserError
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.errors import ExitCode, Interrupted, UsageError, UserError
 from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
 
 if TYPE_CHECKING:
     from slipstream.engine.target import PreparedAnswer, Target
+
+_MAX_TOKENS = 2**31 - 1
+_MAX_THREADS = 512  # GGML_MAX_N_THREADS
+_LAST_REASONS = (FinishReason.CANCELLED, FinishReason.ERROR)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--show-reasoning", action="store_true", help="print the model's reasoning as well"
     )
     add_template_flags(parser)
+    add_draft_flags(parser)
     add_sampler_flags(parser)
 
 
@@ -70,6 +78,8 @@ class Answer:
     text: str = ""
     reasoning: str = ""
     tokens: tuple[int, ...] = ()
+    accepted_flags: tuple[bool, ...] = ()
+    drafter: str = "none"
     finished: Finished | None = None
     drafting_error: UserError | None = None  # why drafting stopped on the way
 
@@ -85,20 +95,17 @@ class Answer:
 def run(arguments: argparse.Namespace) -> int:
     """Answer and print. Raises `UserError`; returns the exit code otherwise."""
     settings = sampler_settings(arguments)
-    for name in ("n_ctx", "n_batch", "threads"):
-        if getattr(arguments, name) < 0:
-            flag = "--" + name.replace("_", "-")
-            raise UsageError(f"{flag} cannot be negative.", "", "Leave it out, or give 1 or more.")
+    _check_sizes(arguments)
+    draft = draft_request(arguments)
     system, turns = _conversation(arguments)
     override, override_name = read_template(arguments.chat_template)
     model = describe_model_file(Path(arguments.target))
     require_chat_model(model)
 
     # llama.cpp is loaded only after everything that can fail quickly
-    from slipstream.engine.target import Target
     from slipstream.engine.template_variables import parse_variables
 
-    target = Target(
+    target = _load(
         LoadRequest(
             path=model.path,
             n_ctx=arguments.n_ctx,
@@ -106,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
             n_threads=arguments.threads,
             chat_template=override,
             chat_template_name=override_name,
-        )
+        ),
+        draft,
     )
     try:
         request = AnswerRequest(
@@ -116,11 +124,51 @@ def run(arguments: argparse.Namespace) -> int:
             template_variables=parse_variables(arguments.template_var, target.template.variables),
         )
         with on_interrupt(target.session.cancel) as interrupted:
-            answers = _answer_all(target, request, turns, arguments)
+            answers, failure = _answer_all(target, request, turns, arguments, interrupted)
         ended = ExitCode.INTERRUPTED if interrupted.is_set() else ExitCode.FINE
-        return _conclude(answers, model, as_list=len(turns) > 1, arguments=arguments) or ended
+        return _conclude(answers, failure, model, len(turns) > 1, arguments) or ended
     finally:
         target.close()
+
+
+def _check_sizes(arguments: argparse.Namespace) -> None:
+    """Raise `UsageError` for a number llama.cpp would cut to 32 bits or abort the process over."""
+    limits = {"n_ctx": _MAX_TOKENS, "n_batch": _MAX_TOKENS, "threads": _MAX_THREADS}
+    for name, limit in limits.items():
+        if not 0 <= getattr(arguments, name) <= limit:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} cannot be {getattr(arguments, name):,}.",
+                f"It must lie between 0, which lets the app choose, and {limit:,}.",
+                "Leave it out, or give a number in that range.",
+            )
+
+
+def _load(request: LoadRequest, draft: DraftRequest) -> Target:
+    """Load the target and its draft. Raises `Interrupted` when Ctrl-C was pressed on the way.
+
+    A `KeyboardInterrupt` could be raised inside one of llama.cpp's callbacks and be lost there.
+    """
+    with on_interrupt(_go_on) as interrupted:
+        from slipstream.engine.llama import LoadCancelled
+        from slipstream.engine.target import Target
+
+        try:
+            target = Target(request, progress=lambda _fraction: not interrupted.is_set())
+        except LoadCancelled:
+            raise Interrupted from None
+        try:
+            target.set_draft(draft)
+            if interrupted.is_set():
+                raise Interrupted
+        except BaseException:
+            target.close()
+            raise
+    return target
+
+
+def _go_on() -> None:
+    """The progress of the load looks at the event by itself."""
 
 
 def _conversation(arguments: argparse.Namespace) -> tuple[str, tuple[tuple[Message, ...], ...]]:
@@ -151,32 +199,44 @@ def _answer_all(
     request: AnswerRequest,
     turns: tuple[tuple[Message, ...], ...],
     arguments: argparse.Namespace,
-) -> list[Answer]:
+    interrupted: threading.Event,
+) -> tuple[list[Answer], UserError | None]:
+    """The answers, and why a later turn could not be answered. Raises where the first could not."""
     answers: list[Answer] = []
     messages: tuple[Message, ...] = ()
     for number, added in enumerate(turns):
         messages += added
-        if arguments.raw:
-            prepared = target.prepare_raw(added[-1].text, request)
-        else:
-            prepared = target.prepare(replace(request, messages=messages))
+        try:
+            if arguments.raw:
+                prepared = target.prepare_raw(added[-1].text, request)
+            else:
+                prepared = target.prepare(replace(request, messages=messages))
+        except UserError as error:
+            if not answers:
+                raise
+            return answers, error
         show = _no_show if arguments.json else _Printer(arguments.show_reasoning, first=number == 0)
-        if not arguments.json:
-            for note in (*target.facts.notes, *prepared.notes):
-                print(note, file=sys.stderr)
-        answer = _answer(target, prepared, show)
+        for note in prepared.notes if number else (*target.facts.notes, *prepared.notes):
+            print(note, file=sys.stderr)
+        try:
+            answer = _answer(target, prepared, show)
+        except UserError as error:
+            if not answers:
+                raise
+            return answers, error
         answers.append(answer)
         assert answer.finished is not None
-        if answer.finished.reason in (FinishReason.CANCELLED, FinishReason.ERROR):
+        # a Ctrl-C during the last round finds nothing to cancel in this answer any more
+        if interrupted.is_set() or answer.finished.reason in _LAST_REASONS:
             break
         messages += (message(Role.ASSISTANT, answer.text, answer.reasoning),)
-    return answers
+    return answers, None
 
 
 def _answer(
     target: Target, prepared: PreparedAnswer, show: Callable[[tuple[TextPiece, ...]], None]
 ) -> Answer:
-    answer = Answer()
+    answer = Answer(drafter=str(target.session.drafter.kind))
     for event in target.session.generate(prepared.request):
         match event:
             case PrefillProgress():
@@ -186,6 +246,7 @@ def _answer(
                 continue
             case TextRun():
                 answer.tokens += event.token_ids
+                answer.accepted_flags += event.accepted_flags
             case Finished():
                 answer.finished = event
         answer.add(event.pieces)
@@ -218,23 +279,32 @@ class _Printer:
 
 
 def _conclude(
-    answers: list[Answer], model: ModelFile, *, as_list: bool, arguments: argparse.Namespace
+    answers: list[Answer],
+    failure: UserError | None,
+    model: ModelFile,
+    as_list: bool,
+    arguments: argparse.Namespace,
 ) -> int:
-    """Print what is still to print; returns the exit code of the last answer."""
+    """Print what is still to print; returns the exit code of the failure, if there was one."""
     last = answers[-1].finished
     assert last is not None
+    error = failure or last.error
     if arguments.json:
-        objects = [answer_object(answer, model) for answer in answers]
-        print(as_json({"answers": objects} if as_list else objects[0]))
+        draft = "" if arguments.draft is None else arguments.draft
+        objects = [answer_object(answer, model, draft) for answer in answers]
+        shown: dict[str, Any] = {"answers": objects} if as_list else objects[0]
+        if failure is not None:
+            shown["error"] = error_object(failure)
+        print(as_json(shown))
     else:
         if sys.stdout.isatty():
             print()
-        if last.error is not None:
-            print(last.error, file=sys.stderr)
-    return ExitCode.FINE if last.error is None else last.error.exit_code
+        if error is not None:
+            print(error, file=sys.stderr)
+    return ExitCode.FINE if error is None else error.exit_code
 
 
-def answer_object(answer: Answer, model: ModelFile) -> dict[str, Any]:
+def answer_object(answer: Answer, model: ModelFile, draft_path: str) -> dict[str, Any]:
     """An answer as `--json` prints it; the keys are a public contract."""
     finished = answer.finished
     assert finished is not None
@@ -260,10 +330,37 @@ def answer_object(answer: Answer, model: ModelFile) -> dict[str, Any]:
             "architecture": model.architecture,
             "quantisation": model.quantisation,
         },
+        "accepted_flags": list(answer.accepted_flags),
+        "speculation": _speculation_object(answer, finished.speculation, draft_path),
     }
     if finished.error is not None:
         shown["error"] = error_object(finished.error)
     return shown
+
+
+def _speculation_object(
+    answer: Answer, figures: SpeculationStatistics, draft_path: str
+) -> dict[str, Any]:
+    failed = answer.drafting_error
+    active = answer.drafter != "none" and failed is None
+    reason = "no drafter was asked for" if failed is None else str(failed)
+    return {
+        "drafter": answer.drafter,
+        "draft_path": draft_path,
+        "active": active,
+        "reason": "" if active else reason,
+        "rounds": figures.rounds,
+        "plain_passes": figures.plain_passes,
+        "drafted": figures.drafted,
+        "verified": figures.verified,
+        "accepted": figures.accepted,
+        "acceptance_rate": figures.acceptance_rate,
+        "mean_accepted_length": figures.mean_accepted_length,
+        "acceptance_by_position": list(figures.acceptance_by_position),
+        "draft_seconds": figures.draft_seconds,
+        "verify_seconds": figures.verify_seconds,
+        "sample_seconds": figures.sample_seconds,
+    }
 
 
 def error_object(error: UserError) -> dict[str, object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from slipstream.chat.records import Message, Role
 from slipstream.engine.chat_template import ChatTemplate, Turn, choose_template
 from slipstream.engine.gguf import read_header, read_strings
+from slipstream.engine.speculation.vocabulary import vocabulary_traits
 
 TEMPLATE_KEY = "tokenizer.chat_template"
 
@@ -23,21 +24,22 @@ def template_of_file(path: Path, override: str | None, override_name: str) -> Ch
 
     Raises `ModelFileError` for an unusable file, `TemplateError` for an unusable override.
     """
-    metadata = read_header(path).metadata
+    header = read_header(path)
+    metadata = header.metadata
     tokens = read_strings(path, "tokenizer.ggml.tokens")
     known = frozenset(tokens)
+    traits = vocabulary_traits(header)
 
-    def special(name: str) -> str:
-        token = metadata.get(f"tokenizer.ggml.{name}_token_id")
-        return tokens[token] if isinstance(token, int) and 0 <= token < len(tokens) else ""
+    def text_of(token: int | None) -> str:
+        return tokens[token] if token is not None and 0 <= token < len(tokens) else ""
 
     embedded = metadata.get(TEMPLATE_KEY)
     return choose_template(
         embedded if isinstance(embedded, str) else None,
         override,
         override_name=override_name,
-        bos_token=special("bos"),
-        eos_token=special("eos"),
+        bos_token=text_of(traits.bos),
+        eos_token=text_of(traits.eos),
         architecture=str(metadata.get("general.architecture", "")),
         has_token=known.__contains__,
     )

@@ -271,7 +271,7 @@ class ContextSettings:
     """How a context is made. 0 lets the app choose; sizes in tokens."""
 
     n_ctx: int = 0
-    n_batch: int = DEFAULT_BATCH
+    n_batch: int = 0
     n_threads: int = 0
 
 
@@ -329,8 +329,8 @@ class Context:
         self.model = model
         params = lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train)
-        params.n_batch = settings.n_batch
-        params.n_ubatch = min(settings.n_batch, DEFAULT_BATCH)
+        params.n_batch = settings.n_batch or DEFAULT_BATCH
+        params.n_ubatch = min(params.n_batch, DEFAULT_BATCH)
         self._check_memory(params.n_ctx)
         threads = settings.n_threads or default_threads()
         params.n_threads = threads

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from slipstream.chat.records import Message
 from slipstream.engine.sampling import SamplerSettings
+from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 
 if TYPE_CHECKING:
     from slipstream.engine.template_variables import TemplateVariable
@@ -24,6 +25,19 @@ class LoadRequest:
     n_threads: int = 0
     chat_template: str | None = None  # Jinja source, or a built-in's name, in place of the file's
     chat_template_name: str = "the chosen template"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """How to draft. A `path` without a `kind` means the kind recognised from the file.
+
+    Neither kind nor path: the app chooses, built-in MTP heads before prompt lookup.
+    """
+
+    kind: DrafterKind | None = DrafterKind.NONE
+    path: Path | None = None
+    settings: DraftSettings = field(default_factory=DraftSettings)
+    n_threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

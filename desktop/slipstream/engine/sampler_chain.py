@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from slipstream.engine.grammar import check_grammar
 from slipstream.engine.llama import Context, Model, lib
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.errors import EngineError, UsageError
@@ -33,8 +34,9 @@ class SamplerChain:
         self._candidates: Any = None
         self._check_biases()
         if settings.grammar:
+            check_grammar(settings.grammar)
             self._grammar = lib.llama_sampler_init_grammar(
-                model.vocab, settings.grammar.encode(), b"root"
+                model.vocab, settings.grammar.encode(errors="replace"), b"root"
             )
             if not self._grammar:
                 self._grammar = None
@@ -111,7 +113,7 @@ class SamplerChain:
 
     def _dry(self) -> Any:
         s = self._settings
-        breakers = [text.encode() for text in s.dry_sequence_breakers if text]
+        breakers = [text.encode(errors="replace") for text in s.dry_sequence_breakers if text]
         return lib.llama_sampler_init_dry(
             self._model.vocab,
             s.dry_multiplier,

@@ -40,7 +40,13 @@ from slipstream.engine.speculation.counter import SpeculationCounter
 from slipstream.engine.speculation.drafter import Draft, Drafter, NullDrafter
 from slipstream.engine.speculation.verify import Verdict, verify
 from slipstream.engine.stopwatch import Stopwatch
-from slipstream.errors import ContextSizeError, EngineError, UsageError, UserError
+from slipstream.errors import (
+    ContextSizeError,
+    EngineError,
+    UsageError,
+    UserError,
+    internal_fault,
+)
 
 log = logging.getLogger(__name__)
 
@@ -174,18 +180,21 @@ class GenerationSession:
             )
 
     def _answer(self, request: GenerationRequest) -> Iterator[Event]:
+        asked = self._clock()
         settings, prompt = request.settings, list(request.prompt)
         seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
         chain = SamplerChain(self._model, settings, seed, self.n_ctx)
+        self._counter = SpeculationCounter()  # a prefill that is cancelled reports this one
         try:
             # the last prompt token is always evaluated, for its logits
             shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
             cached = self._begin_drafting(self.cache.trim(shared))
-            watch = Stopwatch(self._clock, len(prompt), cached)
+            watch = Stopwatch(self._clock, len(prompt), cached, asked)
             chain.prime(prompt)
             row = 0
             for chunk in chunk_plan(cached, len(prompt), self.n_batch):
                 if not self._prefill_chunk(prompt, chunk):
+                    yield from self._told_failure()
                     yield self._finished(FinishReason.CANCELLED, seed, watch)
                     return
                 row = len(chunk) - 1
@@ -198,6 +207,7 @@ class GenerationSession:
                 )
             self._counter = SpeculationCounter()  # the prefill does not count
             if settings.max_tokens == 0:
+                yield from self._told_failure()
                 yield self._finished(FinishReason.LENGTH, seed, watch)
                 return
             text = AnswerText(
@@ -318,7 +328,10 @@ class GenerationSession:
                     reason = FinishReason.CANCELLED
                     break
                 row, evaluated = 0, True
-        except UserError as error:
+        except Exception as error:  # whatever it is, what was said so far must not be lost
+            if not isinstance(error, UserError):
+                log.exception("the answer failed midway")
+                error = internal_fault(error)
             yield self._finished(FinishReason.ERROR, seed, watch, text, error)
             return
         yield self._finished(reason, seed, watch, text)
@@ -401,5 +414,7 @@ class GenerationSession:
 
     def close(self) -> None:
         """Free drafter and context, in that order. Calling it twice is harmless."""
-        self._drafter.close()
-        self._context.close()
+        try:
+            self._drafter.close()
+        finally:
+            self._context.close()

@@ -12,14 +12,25 @@ CURRENT_SECONDS = 1.0
 
 
 class Stopwatch:
-    """Counts tokens and takes times from a monotonic `clock` in seconds."""
+    """Counts tokens and takes times from a monotonic `clock` in seconds.
 
-    def __init__(self, clock: Callable[[], float], prompt_tokens: int, cached: int) -> None:
+    `asked` is when the answer was asked for, where that was before the prefill began.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        prompt_tokens: int,
+        cached: int,
+        asked: float | None = None,
+    ) -> None:
         self._clock = clock
         self._prompt_tokens = prompt_tokens
         self._cached = cached
-        self._started = clock()
+        self._started = clock()  # of the prefill
+        self._asked = self._started if asked is None else asked
         self._prefill_seconds = 0.0
+        self._evaluated = 0  # prompt tokens that took these seconds
         self._first: float | None = None
         self._last = 0.0
         self._generated = 0
@@ -41,8 +52,9 @@ class Stopwatch:
     def prefilled(self, done: int) -> float | None:
         """`done` prompt tokens are in the cache now; returns the prefill rate in tokens/s."""
         self._prefill_seconds = self.elapsed
-        evaluated = done - self._cached
-        return evaluated / self._prefill_seconds if evaluated and self._prefill_seconds else None
+        self._evaluated = done - self._cached
+        seconds = self._prefill_seconds
+        return self._evaluated / seconds if self._evaluated and seconds else None
 
     def sampled(self, count: int) -> None:
         """A round has just sampled `count` tokens."""
@@ -81,7 +93,7 @@ class Stopwatch:
 
     def statistics(self, context_tokens: int) -> GenerationStatistics:
         """The numbers as they stand."""
-        first = None if self._first is None else self._first - self._started
+        first = None if self._first is None else self._first - self._asked
         return GenerationStatistics(
             prompt_tokens=self._prompt_tokens,
             cached_prompt_tokens=self._cached,
@@ -92,4 +104,5 @@ class Stopwatch:
             decode_seconds=0.0 if self._first is None else self._last - self._first,
             reasoning_seconds=self._reasoning_seconds,
             reasoning_tokens=self._reasoning_tokens,
+            evaluated_prompt_tokens=self._evaluated,
         )

@@ -9,9 +9,9 @@ from pathlib import Path
 from slipstream.engine.chat_template import ChatTemplate, choose_template
 from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
-from slipstream.engine.llama import DEFAULT_BATCH, ContextSettings, Model
+from slipstream.engine.llama import ContextSettings, Model
 from slipstream.engine.prompt import prompt_tokens
-from slipstream.engine.requests import AnswerRequest, LoadRequest, TargetFacts
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, TargetFacts
 from slipstream.engine.session import GenerationRequest, GenerationSession
 
 
@@ -46,7 +46,7 @@ class Target:
                 self.model,
                 ContextSettings(
                     n_ctx=request.n_ctx,
-                    n_batch=request.n_batch or DEFAULT_BATCH,
+                    n_batch=request.n_batch,
                     n_threads=request.n_threads,
                 ),
             )
@@ -100,6 +100,12 @@ class Target:
             notes=rendered.notes,
         )
 
+    def set_draft(self, request: DraftRequest) -> None:
+        """Draft this way from the next answer on. Raises `UserError`; the old way then stays."""
+        from slipstream.engine.speculation.factory import open_drafter
+
+        self.session.set_drafter(open_drafter(request, self.model, self.session))
+
     def prepare_raw(self, text: str, request: AnswerRequest) -> PreparedAnswer:
         """Tokenise a text that is to be continued as it stands, without a template."""
         prompt = GenerationRequest(
@@ -109,5 +115,7 @@ class Target:
 
     def close(self) -> None:
         """Free session and model. Calling it twice is harmless."""
-        self.session.close()
-        self.model.close()
+        try:
+            self.session.close()
+        finally:
+            self.model.close()

@@ -7,9 +7,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from slipstream.chat.records import AnswerRecord, FinishReason, GenerationStatistics
+from slipstream.chat.records import (
+    AnswerRecord,
+    FinishReason,
+    GenerationStatistics,
+    SpeculationStatistics,
+)
+
+_Record = TypeVar("_Record", GenerationStatistics, SpeculationStatistics)
 
 
 def text_to_column(text: str) -> str | bytes:
@@ -55,6 +62,9 @@ def answer_to_column(answer: AnswerRecord) -> str | bytes:
         "stop_string": answer.stop_string,
         "statistics": asdict(answer.statistics),
         "settings": answer.settings,
+        "drafter": answer.drafter,
+        "draft_path": answer.draft_path,
+        "speculation": asdict(answer.speculation),
     }
     return text_to_column(json.dumps(_tagged(content), ensure_ascii=False, allow_nan=False))
 
@@ -65,17 +75,24 @@ def answer_from_column(value: str | bytes) -> AnswerRecord:
     Raises `ValueError`, `TypeError` or `KeyError` for what is no such record.
     """
     content = cast(dict[str, Any], _untagged(json.loads(text_from_column(value))))
-    known = {item.name for item in fields(GenerationStatistics)}
-    statistics = {name: it for name, it in content["statistics"].items() if name in known}
     return AnswerRecord(
         model_name=content["model_name"],
         model_path=content["model_path"],
         finish_reason=FinishReason(content["finish_reason"]),
         seed=content["seed"],
-        statistics=GenerationStatistics(**statistics),
+        statistics=_known(GenerationStatistics, content["statistics"]),
         stop_string=content["stop_string"],
         settings=content["settings"],
+        drafter=content.get("drafter", "none"),
+        draft_path=content.get("draft_path", ""),
+        speculation=_known(SpeculationStatistics, content.get("speculation", {})),
     )
+
+
+def _known(record: type[_Record], values: Mapping[str, Any]) -> _Record:
+    """The record from stored values, without those it does not know."""
+    names = {item.name for item in fields(record)}
+    return record(**{name: value for name, value in values.items() if name in names})
 
 
 def _tagged(value: object) -> object:

@@ -169,7 +169,7 @@ def _fits(name: str, value: object) -> bool:
     if name == "theme":
         return value in THEMES
     if name == "n_ctx":
-        return type(value) is int and value >= 0
+        return type(value) is int and 0 <= value < 2**32  # as wide as llama.cpp's own
     if isinstance(default, tuple):
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return isinstance(value, type(default))

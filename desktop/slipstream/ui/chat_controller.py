@@ -308,8 +308,9 @@ class ChatController(QObject):
             assert self._chat is not None
             kept = tuple(m for m in self._chat.messages if m.id != answer.question.id)
             self._show_chat(replace(self._chat, messages=kept))
-        if not self._window.composer.text():
-            self._window.composer.set_text(answer.question.text)
+        typed = self._window.composer.text()
+        texts = (answer.question.text, typed) if typed else (answer.question.text,)
+        self._window.composer.set_text("\n\n".join(texts))
         self._list_chats()
         self._tell(error)
 

@@ -21,11 +21,6 @@ from slipstream.ui.value_slider import ValueSlider
 _FIELD_WIDTH = 80
 
 
-def checked_value(name: str, value: object) -> None:
-    """Raises `UsageError` if the setting cannot have the value."""
-    SamplerSettings().with_values({name: value})
-
-
 def wrapped(text: str) -> str:
     """Words for a tooltip, which breaks lines only in rich text."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")
@@ -131,7 +126,7 @@ class SettingRow(QWidget):
     def commit(self, value: object) -> None:
         """Takes a value a person chose; one that cannot be used shows why and changes nothing."""
         try:
-            checked_value(self.name, value)
+            self.check(value)
         except UsageError as error:
             self.show_error(str(error))
             return
@@ -143,6 +138,10 @@ class SettingRow(QWidget):
 
     def commit_typed(self) -> None:
         """Takes what is typed but not yet confirmed."""
+
+    def check(self, value: object) -> None:
+        """Raises `UsageError` if the setting cannot have the value."""
+        SamplerSettings().with_values({self.name: value})
 
     def show_error(self, sentence: str) -> None:
         """Says under the editor what cannot be used and why; empty for nothing."""
@@ -243,7 +242,7 @@ class NumberSettingRow(SettingRow):
         kind = "a whole number" if self._whole else "a number"
         try:
             number = float(text.replace(",", "."))
-            checked_value(self.name, int(number) if number.is_integer() else number)
+            self.check(int(number) if number.is_integer() else number)
         except UsageError as error:
             return str(error)
         except (ValueError, OverflowError):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from slipstream.chat.records import AnswerRecord, FinishReason, GenerationStatistics
+from slipstream.chat.records import (
+    AnswerRecord,
+    FinishReason,
+    GenerationStatistics,
+    SpeculationStatistics,
+)
+from slipstream.ui.acceptance_words import length_in_words, share_in_words
 
 _REASONS = {
     FinishReason.EOG: "complete",
@@ -38,6 +44,19 @@ def numbers_line(answer: AnswerRecord) -> str:
     parts.append(_tokens(statistics.generated_tokens))
     parts.append(finish_words(answer))
     return f"{_FIXED}· ".join(_unbroken(part) for part in parts)
+
+
+def speculation_words(statistics: SpeculationStatistics) -> str:
+    """How far the draft was right; empty where nothing was drafted.
+
+    The rate counts verified tokens; they are called drafted where all drafted ones were verified.
+    """
+    if not statistics.rounds:
+        return ""
+    rate = share_in_words(statistics.accepted, statistics.verified)
+    which = "drafted" if statistics.verified == statistics.drafted else "verified"
+    accepted = f"{rate} of {statistics.verified:,} {which} accepted"
+    return f"{_FIXED}· ".join(_unbroken(part) for part in (accepted, length_in_words(statistics)))
 
 
 def thought_line(statistics: GenerationStatistics | None, thinking: bool) -> str:

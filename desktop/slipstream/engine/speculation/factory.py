@@ -1,0 +1,125 @@
+"""Makes the drafter a request asks for, after checking that it fits the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from slipstream.engine.gguf import read_header
+from slipstream.engine.llama import ContextSettings, Model
+from slipstream.engine.requests import DraftRequest
+from slipstream.engine.session import GenerationSession
+from slipstream.engine.speculation.compatibility import builtin_mtp, judge_draft
+from slipstream.engine.speculation.draft_model import DraftModelDrafter
+from slipstream.engine.speculation.drafter import Drafter, DrafterKind, NullDrafter
+from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
+from slipstream.errors import DraftMisfit, UsageError
+
+_WORDS = {
+    DrafterKind.DRAFT_MODEL: "a draft model",
+    DrafterKind.EAGLE3: "an EAGLE-3 head",
+    DrafterKind.MTP: "an MTP file",
+}
+
+
+def open_drafter(request: DraftRequest, target: Model, session: GenerationSession) -> Drafter:
+    """A drafter for this session, not yet attached to it.
+
+    Raises `DraftMisfit` for a draft that cannot work with the target, `ModelFileError` for a file
+    that cannot be used at all, and `UsageError` for a kind that lacks its file.
+    """
+    kind = _kind_of(request, target)
+    path = request.path
+    if kind is DrafterKind.NONE:
+        return NullDrafter()
+    if kind is DrafterKind.PROMPT_LOOKUP:
+        return PromptLookupDrafter(request.settings)
+    if kind is DrafterKind.MTP and path is None:
+        return _mtp(target, request, session, owns_model=False)
+    assert path is not None
+    draft = Model(path)
+    try:
+        if kind is DrafterKind.EAGLE3:
+            return _eagle3(draft, request, session)
+        if kind is DrafterKind.MTP:
+            return _mtp(draft, request, session, owns_model=True)
+        return DraftModelDrafter(
+            draft,
+            ContextSettings(
+                n_ctx=session.n_ctx,
+                n_batch=session.n_batch,
+                n_threads=request.n_threads or session.n_threads,
+            ),
+            request.settings,
+            abort=session.abort,
+            target_n_vocab=target.n_vocab,
+        )
+    except BaseException:
+        draft.close()
+        raise
+
+
+def _eagle3(head: Model, request: DraftRequest, session: GenerationSession) -> Drafter:
+    from slipstream.engine.speculation.eagle3 import Eagle3Drafter
+
+    n_threads = request.n_threads or session.n_threads
+    return Eagle3Drafter(head, session.context, request.settings, n_threads=n_threads)
+
+
+def _mtp(
+    model: Model, request: DraftRequest, session: GenerationSession, *, owns_model: bool
+) -> Drafter:
+    from slipstream.engine.speculation.mtp import MtpDrafter
+
+    n_threads = request.n_threads or session.n_threads
+    return MtpDrafter(
+        model, session.context, request.settings, n_threads=n_threads, owns_model=owns_model
+    )
+
+
+def _kind_of(request: DraftRequest, target: Model) -> DrafterKind:
+    """The kind that is asked for, checked against what the file and the target are."""
+    kind, path = request.kind, request.path
+    if path is not None:
+        if kind in (DrafterKind.NONE, DrafterKind.PROMPT_LOOKUP):
+            raise UsageError(
+                f"The drafter {kind} takes no file.",
+                f"{path.name} would not be used.",
+                "Leave out the draft file, or choose another drafter.",
+            )
+        found = _recognised(target.path, path)
+        if kind is not None and kind is not found:
+            raise DraftMisfit(
+                f"{path.name} is not {_WORDS[kind]}.",
+                f"It is {_WORDS[found]}.",
+                "Choose the drafter that fits the file, or leave the choice to the app.",
+            )
+        return found
+    if kind in (DrafterKind.DRAFT_MODEL, DrafterKind.EAGLE3):
+        raise UsageError(
+            f"The drafter {kind} needs a file.", "No draft file was given.", "Give one."
+        )
+    if kind is None:
+        return DrafterKind.MTP if has_mtp(target) else DrafterKind.PROMPT_LOOKUP
+    if kind is DrafterKind.MTP and not has_mtp(target):
+        raise DraftMisfit(
+            f"{target.path.name} has no MTP heads.",
+            "Built-in drafting needs a model that was published with them.",
+            "Choose another drafter, or give an MTP file for this model.",
+        )
+    return kind
+
+
+def has_mtp(target: Model) -> bool:
+    """Whether the target's own file holds usable MTP heads."""
+    return builtin_mtp(read_header(target.path)) > 0
+
+
+def _recognised(target: Path, draft: Path) -> DrafterKind:
+    verdict = judge_draft(target, draft)
+    if not verdict.compatible or verdict.kind is None:
+        raise DraftMisfit(
+            f"{draft.name} cannot draft for {target.name}.",
+            verdict.reason,
+            "Choose a draft made for this model, or use prompt lookup.",
+        )
+    return verdict.kind

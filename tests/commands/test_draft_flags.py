@@ -1,0 +1,116 @@
+"""`generate` with a draft: flags, figures, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
+from models.vocabulary import CHATML
+from slipstream import cli
+
+KEYS = {
+    "drafter", "draft_path", "active", "reason", "rounds", "plain_passes", "drafted", "verified",
+    "accepted", "acceptance_rate", "mean_accepted_length", "acceptance_by_position",
+    "draft_seconds", "verify_seconds", "sample_seconds",
+}  # fmt: skip
+ENDLESS = ("--logit-bias", "2=-inf", "--logit-bias", "344=-inf")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def target(folder: Path) -> Path:
+    return build_tiny_llama(folder / "target.gguf", chat_template=CHATML)
+
+
+def generate(
+    capfd: pytest.CaptureFixture[str], target: Path, *flags: object
+) -> tuple[int, dict[str, Any]]:
+    arguments = [
+        "generate", "--target", target, "--prompt", "Hello there", "--temperature", 0,
+        "--max-tokens", 21, "--json", *ENDLESS, *flags,
+    ]  # fmt: skip
+    code = cli.main([str(argument) for argument in arguments])
+    return code, json.loads(capfd.readouterr().out)
+
+
+def test_without_flags_nothing_is_drafted(capfd: pytest.CaptureFixture[str], target: Path) -> None:
+    code, answer = generate(capfd, target)
+    assert code == 0
+    assert set(answer["speculation"]) == KEYS
+    assert answer["speculation"]["drafter"] == "none"
+    assert answer["speculation"]["active"] is False
+    assert answer["speculation"]["rounds"] == 0
+    assert answer["accepted_flags"] == [False] * len(answer["tokens"])
+
+
+@pytest.mark.parametrize("drafter", [(), ("--drafter", "auto"), ("--drafter", "draft-model")])
+def test_a_draft_file_is_recognised_and_changes_nothing_but_the_speed(
+    capfd: pytest.CaptureFixture[str], target: Path, drafter: tuple[str, ...]
+) -> None:
+    plain = generate(capfd, target)[1]
+    code, answer = generate(capfd, target, "--draft", target, "--draft-max", 4, *drafter)
+    assert code == 0
+    assert answer["tokens"] == plain["tokens"]
+    figures = answer["speculation"]
+    assert (figures["drafter"], figures["active"]) == ("draft-model", True)
+    assert figures["draft_path"] == str(target)
+    assert (figures["rounds"], figures["verified"], figures["accepted"]) == (4, 16, 16)
+    assert figures["acceptance_rate"] == 1.0
+    assert figures["mean_accepted_length"] == 5.0
+    assert figures["acceptance_by_position"] == [1.0] * 4
+    assert sum(answer["accepted_flags"]) == 16
+    assert len(answer["accepted_flags"]) == len(answer["tokens"])
+
+
+def test_auto_without_a_file_uses_the_text_itself(
+    capfd: pytest.CaptureFixture[str], target: Path
+) -> None:
+    code, answer = generate(capfd, target, "--drafter", "auto")
+    assert code == 0
+    assert answer["speculation"]["drafter"] == "prompt-lookup"
+    assert answer["tokens"] == generate(capfd, target)[1]["tokens"]
+
+
+def test_a_draft_of_another_vocabulary_is_refused_with_the_reason(
+    capfd: pytest.CaptureFixture[str], target: Path, folder: Path
+) -> None:
+    other = build_other_vocabulary_llama(folder / "other.gguf")
+    code, answer = generate(capfd, target, "--draft", other)
+    assert code == 4
+    error = answer["error"]
+    assert error["code"] == 4
+    assert "other.gguf" in error["title"]
+    assert error["detail"].startswith("Token ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        (("--draft-max", 0), 2),
+        (("--draft-max", 3, "--draft-min", 4), 2),
+        (("--p-min", 2), 2),
+        (("--draft-threads", -1), 2),
+        (("--drafter", "magic"), 2),
+        (("--drafter", "draft-model"), 2),
+        (("--drafter", "eagle3"), 2),
+        (("--drafter", "mtp"), 4),
+        (("--drafter", "prompt-lookup", "--draft", "{target}"), 2),
+        (("--drafter", "eagle3", "--draft", "{target}"), 4),
+        (("--draft", "missing.gguf"), 3),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_drafted(
+    capfd: pytest.CaptureFixture[str], target: Path, flags: tuple[object, ...], code: int
+) -> None:
+    given = [str(flag).format(target=target) for flag in flags]
+    got, answer = generate(capfd, target, *given)
+    assert got == code
+    assert answer["error"]["code"] == code
