@@ -81,6 +81,26 @@ def test_dismissing_by_button_and_by_escape(strip: NoticeStrip, qtbot: QtBot) ->
     assert strip.isHidden()
 
 
+def test_a_note_waits_until_the_error_was_read(strip: NoticeStrip, qtbot: QtBot) -> None:
+    strip.show_error(ERROR)
+    strip.show_note("ChatML is used")
+    assert strip.title_label.text() == "The file is not whole"
+    qtbot.mouseClick(strip.dismiss_button, Qt.MouseButton.LeftButton)
+    assert strip.text() == "ChatML is used"
+    assert strip.severity() is Severity.INFO
+    strip.show_note("Something else")
+    assert strip.text() == "Something else"
+    qtbot.keyClick(strip.dismiss_button, Qt.Key.Key_Escape)
+    assert strip.isHidden()
+    strip.show_error(ERROR)
+    strip.show_note("ChatML is used")
+    strip.dismiss()  # as for another model: the note is none of its business
+    assert strip.isHidden()
+    strip.show_error(ERROR)
+    qtbot.mouseClick(strip.dismiss_button, Qt.MouseButton.LeftButton)
+    assert strip.isHidden()
+
+
 def test_long_words_never_widen_the_window(
     strip: NoticeStrip, window: QWidget, qapp: QApplication
 ) -> None:

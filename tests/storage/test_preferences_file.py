@@ -206,8 +206,9 @@ def test_a_wrong_value_falls_back_alone(path: Path) -> None:
     store = PreferencesFile(path)
     assert store.load() == Preferences(last_chat="kept")
     assert store.notice is None
-    path.write_text("n_ctx = -1\nlast_model = 'kept'\n")
-    assert store.load() == Preferences(last_model="kept")
+    for size in (-1, 2**32):  # llama.cpp would cut the larger one to 32 bits
+        path.write_text(f"n_ctx = {size}\nlast_model = 'kept'\n")
+        assert store.load() == Preferences(last_model="kept")
 
 
 @pytest.mark.parametrize(

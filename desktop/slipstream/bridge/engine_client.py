@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
 from slipstream.bridge.engine_worker import EngineWorker, LoadTicket
 from slipstream.bridge.frame_pump import Frame, FramePump
-from slipstream.engine.requests import AnswerRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
 
 
 class EngineState(Enum):
@@ -30,9 +31,14 @@ class EngineClient(QObject):
     load_failed = Signal(object)  # UserError
     load_cancelled = Signal()
     frame_ready = Signal(object)  # Frame
+    draft_changed = Signal(object)  # DraftFacts
+    draft_failed = Signal(object)  # UserError
+    drafts_judged = Signal(object)  # tuple of DraftJudgement
 
     _load_requested = Signal(object)
     _answer_requested = Signal(object)
+    _draft_requested = Signal(object)
+    _judgement_requested = Signal(object)
     _close_requested = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -48,11 +54,16 @@ class EngineClient(QObject):
         queued = Qt.ConnectionType.QueuedConnection
         self._load_requested.connect(self._worker.load, queued)
         self._answer_requested.connect(self._worker.answer, queued)
+        self._draft_requested.connect(self._worker.set_draft, queued)
+        self._judgement_requested.connect(self._worker.judge_drafts, queued)
         self._close_requested.connect(self._worker.close, queued)
         self._worker.load_progressed.connect(self._receive_progress, queued)
         self._worker.model_loaded.connect(self._receive_model, queued)
         self._worker.load_failed.connect(self._receive_load_failure, queued)
         self._worker.load_cancelled.connect(self._receive_load_cancelled, queued)
+        self._worker.draft_changed.connect(self.draft_changed, queued)
+        self._worker.draft_failed.connect(self.draft_failed, queued)
+        self._worker.drafts_judged.connect(self.drafts_judged, queued)
         self._thread.start()
 
     @property
@@ -83,6 +94,16 @@ class EngineClient(QObject):
         self._set_state(EngineState.ANSWERING)
         self._answer_requested.emit(request)
         return True
+
+    def set_draft(self, request: DraftRequest) -> None:
+        """Draft this way from the next answer on; the target stays loaded."""
+        if self._state is not EngineState.CLOSED:
+            self._draft_requested.emit(request)
+
+    def judge_drafts(self, paths: tuple[Path, ...]) -> None:
+        """Ask which of these files can draft for the loaded target."""
+        if self._state is not EngineState.CLOSED:
+            self._judgement_requested.emit(paths)
 
     def stop(self) -> None:
         """End the running answer; its `finished` frame follows."""

@@ -7,12 +7,13 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
-from slipstream.engine.requests import AnswerRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
 from slipstream.errors import EngineError, UserError, internal_fault
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class EngineWorker(QObject):
     model_loaded = Signal(object, object)  # LoadTicket, TargetFacts
     load_failed = Signal(object, object, bool)  # LoadTicket, UserError, loaded
     load_cancelled = Signal(object, bool)  # LoadTicket, loaded
+    draft_changed = Signal(object)  # DraftFacts
+    draft_failed = Signal(object)  # UserError; nothing is drafted now
+    drafts_judged = Signal(object)  # tuple of DraftJudgement
 
     def __init__(self, pump: FramePump) -> None:
         super().__init__()
@@ -133,6 +137,20 @@ class EngineWorker(QObject):
         for event in self._target.session.generate(prepared.request):
             self._pump.push(event)
 
+    @Slot(object)
+    @guarded
+    def set_draft(self, request: DraftRequest) -> None:
+        """Draft this way from the next answer on."""
+        if self._target is not None and not self._closing:
+            self.draft_changed.emit(self._target.set_draft(request))
+
+    @Slot(object)
+    @guarded
+    def judge_drafts(self, paths: tuple[Path, ...]) -> None:
+        """Tell which of these files can draft for the loaded target."""
+        if self._target is not None and not self._closing:
+            self.drafts_judged.emit(tuple(self._target.judge_draft(path) for path in paths))
+
     @Slot()
     @guarded
     def close(self) -> None:
@@ -152,3 +170,5 @@ class EngineWorker(QObject):
             self.load_failed.emit(self._ticket, error, self._target is not None)
         elif request == "answer":
             self._pump.push(Failed(error))
+        elif request == "set_draft":
+            self.draft_failed.emit(error)

@@ -52,19 +52,20 @@ class Frame:
     run: TextRun | None = None  # the latest one: its numbers cover the answer so far
     finished: Finished | None = None
     failed: UserError | None = None
+    drafting_stopped: UserError | None = None  # the answer goes on without a draft
 
 
 def frame_of(events: list[PumpEvent]) -> Frame:
     """One frame from the events of a single answer, in order."""
     notes: list[str] = []
     pieces: list[TextPiece] = []
-    prefill, run, finished, failed = None, None, None, None
+    prefill, run, finished, failed, stopped = None, None, None, None, None
     for event in events:
         match event:
             case Noted(words):
                 notes.append(words)
             case DraftingStopped(error):
-                notes.append(f"{error} The answer goes on without a draft.")
+                stopped = error
             case Failed(error):
                 failed = error
             case PrefillProgress():
@@ -75,7 +76,7 @@ def frame_of(events: list[PumpEvent]) -> Frame:
             case Finished():
                 finished = event
                 pieces += event.pieces
-    return Frame(tuple(notes), prefill, tuple(pieces), run, finished, failed)
+    return Frame(tuple(notes), prefill, tuple(pieces), run, finished, failed, stopped)
 
 
 class FramePump(QObject):

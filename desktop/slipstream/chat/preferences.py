@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Remembered choices. Paths are absolute; `sampler` holds `SamplerSettings` fields by name."""
+    """Remembered choices. Paths are absolute; `sampler` holds `SamplerSettings` fields by name,
+    `drafts` a table for each target's path with `DraftSettings` fields and the draft's `key`."""
 
     last_model: str = ""
     recent_models: tuple[str, ...] = ()  # newest first
@@ -17,6 +18,8 @@ class Preferences:
     system_prompt: str = ""
     sampler: Mapping[str, object] = field(default_factory=dict)
     template_variables: Mapping[str, object] = field(default_factory=dict)
+    drafts: Mapping[str, object] = field(default_factory=dict)  # by target: key, depth, p_min
+    recent_drafts: tuple[str, ...] = ()  # newest first
     last_chat: str = ""
     window_geometry: str = ""  # base64 of QWidget.saveGeometry
     window_layout: str = ""  # base64 of QSplitter.saveState

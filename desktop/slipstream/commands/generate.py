@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.chat.records import FinishReason, Message, Role, SpeculationStatistics
+from slipstream.chat.records import FinishReason, Message, Role
 from slipstream.commands.flags import (
     add_draft_flags,
     add_sampler_flags,
@@ -31,6 +31,7 @@ from slipstream.engine.events import (
     TextRun,
 )
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.errors import ExitCode, Interrupted, UsageError, UserError
 from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
 
@@ -79,7 +80,6 @@ class Answer:
     reasoning: str = ""
     tokens: tuple[int, ...] = ()
     accepted_flags: tuple[bool, ...] = ()
-    drafter: str = "none"
     finished: Finished | None = None
     drafting_error: UserError | None = None  # why drafting stopped on the way
 
@@ -236,7 +236,7 @@ def _answer_all(
 def _answer(
     target: Target, prepared: PreparedAnswer, show: Callable[[tuple[TextPiece, ...]], None]
 ) -> Answer:
-    answer = Answer(drafter=str(target.session.drafter.kind))
+    answer = Answer()
     for event in target.session.generate(prepared.request):
         match event:
             case PrefillProgress():
@@ -331,7 +331,7 @@ def answer_object(answer: Answer, model: ModelFile, draft_path: str) -> dict[str
             "quantisation": model.quantisation,
         },
         "accepted_flags": list(answer.accepted_flags),
-        "speculation": _speculation_object(answer, finished.speculation, draft_path),
+        "speculation": _speculation_object(finished, answer.drafting_error, draft_path),
     }
     if finished.error is not None:
         shown["error"] = error_object(finished.error)
@@ -339,13 +339,13 @@ def answer_object(answer: Answer, model: ModelFile, draft_path: str) -> dict[str
 
 
 def _speculation_object(
-    answer: Answer, figures: SpeculationStatistics, draft_path: str
+    finished: Finished, failed: UserError | None, draft_path: str
 ) -> dict[str, Any]:
-    failed = answer.drafting_error
-    active = answer.drafter != "none" and failed is None
+    figures = finished.speculation
+    active = finished.drafter is not DrafterKind.NONE and failed is None
     reason = "no drafter was asked for" if failed is None else str(failed)
     return {
-        "drafter": answer.drafter,
+        "drafter": str(finished.drafter),
         "draft_path": draft_path,
         "active": active,
         "reason": "" if active else reason,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from slipstream.chat.records import FinishReason, GenerationStatistics, SpeculationStatistics
+from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.errors import UserError
 
 
@@ -53,6 +54,7 @@ class TextRun:
     seconds: float
     tokens_per_second: float | None
     current_tokens_per_second: float | None
+    speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Finished:
     pieces: tuple[TextPiece, ...] = ()
     stop_string: str = ""
     error: UserError | None = None  # what failed, where the reason is "error"
+    drafter: DrafterKind = DrafterKind.NONE  # who drafted when the answer began
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
 
 

@@ -328,7 +328,7 @@ class Context:
         self._abort = abort  # the native side keeps pointers into it
         self.model = model
         params = lib.llama_context_default_params()
-        params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train)
+        params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train or DEFAULT_CONTEXT)
         params.n_batch = settings.n_batch or DEFAULT_BATCH
         params.n_ubatch = min(params.n_batch, DEFAULT_BATCH)
         self._check_memory(params.n_ctx)

@@ -41,6 +41,23 @@ class DraftRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftFacts:
+    """How the target drafts now; `path` is None for what needs no file."""
+
+    kind: DrafterKind
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftJudgement:
+    """Whether a file can draft for the loaded target, and what it is or why not, in words."""
+
+    path: Path
+    compatible: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRequest:
     """The conversation to answer; its last message is the user's."""
 
@@ -62,3 +79,4 @@ class TargetFacts:
     template_name: str
     template_variables: tuple[TemplateVariable, ...]
     notes: tuple[str, ...]  # what the person should know, e.g. a fallback template
+    has_mtp: bool = False  # whether it has heads of its own to draft with

@@ -93,6 +93,7 @@ class GenerationSession:
         self._busy = False
         self._drafter_failure: UserError | None = None
         self._counter = SpeculationCounter()
+        self._began_with = self._drafter.kind
 
     @property
     def context(self) -> Context:
@@ -184,6 +185,7 @@ class GenerationSession:
         settings, prompt = request.settings, list(request.prompt)
         seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
         chain = SamplerChain(self._model, settings, seed, self.n_ctx)
+        self._began_with = self._drafter.kind
         self._counter = SpeculationCounter()  # a prefill that is cancelled reports this one
         try:
             # the last prompt token is always evaluated, for its logits
@@ -309,11 +311,8 @@ class GenerationSession:
                 sampling = self._clock()
                 verdict = verify(draft, sample, self._model.is_end_of_generation)
                 self._counter.sample_seconds += self._clock() - sampling
-                run = self._emit(verdict, draft, text, watch, started)
+                run = self._emit(verdict, draft, text, watch, started, evaluated=evaluated)
                 history.extend(run.token_ids)
-                if evaluated:
-                    drafted = len(draft.tokens)
-                    self._counter.passed(drafted, drafted, sum(run.accepted_flags))
                 yield from self._told_failure()
                 yield run
                 reason = self._end(verdict, text, watch, max_tokens)
@@ -347,7 +346,14 @@ class GenerationSession:
         return draft
 
     def _emit(
-        self, verdict: Verdict, draft: Draft, text: AnswerText, watch: Stopwatch, started: float
+        self,
+        verdict: Verdict,
+        draft: Draft,
+        text: AnswerText,
+        watch: Stopwatch,
+        started: float,
+        *,
+        evaluated: bool,
     ) -> TextRun:
         """Take what counts of a verdict and forget the rest; tokens after a stop do not count."""
         emitted: list[int] = []
@@ -364,11 +370,14 @@ class GenerationSession:
         kept = len(emitted) - 1  # the last one is pending: sampled, not in the cache
         self.cache.trim(len(self.cache) - len(draft.tokens) + kept)
         self._drafting(self._drafter.accept, kept, otherwise=None)
+        flags = tuple(index < verdict.accepted for index in range(len(emitted)))
+        if evaluated:
+            self._counter.passed(len(draft.tokens), len(draft.tokens), sum(flags))
         watch.sampled(len(emitted))
         watch.reasoned(reasoning_tokens, still=text.reasoning)
         return TextRun(
             token_ids=tuple(emitted),
-            accepted_flags=tuple(index < verdict.accepted for index in range(len(emitted))),
+            accepted_flags=flags,
             drafted=len(draft.tokens),
             pieces=merged(pieces),
             generated_tokens=watch.generated,
@@ -376,6 +385,7 @@ class GenerationSession:
             seconds=self._clock() - started,
             tokens_per_second=watch.average_rate(),
             current_tokens_per_second=watch.current_rate(),
+            speculation=self._counter.statistics(),
         )
 
     def _end(
@@ -409,6 +419,7 @@ class GenerationSession:
             pieces=text.finish() if text else (),
             stop_string=text.stop_string if text else "",
             error=error,
+            drafter=self._began_with,
             speculation=self._counter.statistics(),
         )
 

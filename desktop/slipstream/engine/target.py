@@ -11,8 +11,19 @@ from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ContextSettings, Model
 from slipstream.engine.prompt import prompt_tokens
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, TargetFacts
+from slipstream.engine.requests import (
+    AnswerRequest,
+    DraftFacts,
+    DraftJudgement,
+    DraftRequest,
+    LoadRequest,
+    TargetFacts,
+)
 from slipstream.engine.session import GenerationRequest, GenerationSession
+from slipstream.engine.speculation.compatibility import judge_draft
+from slipstream.engine.speculation.drafter import NullDrafter
+from slipstream.engine.speculation.factory import KIND_WORDS, has_mtp, open_drafter
+from slipstream.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,7 @@ class Target:
             template_name=self.template.name,
             template_variables=self.template.variables,
             notes=self.template.notes,
+            has_mtp=has_mtp(self.model),
         )
 
     def _choose_template(self, request: LoadRequest) -> ChatTemplate:
@@ -100,11 +112,20 @@ class Target:
             notes=rendered.notes,
         )
 
-    def set_draft(self, request: DraftRequest) -> None:
-        """Draft this way from the next answer on. Raises `UserError`; the old way then stays."""
-        from slipstream.engine.speculation.factory import open_drafter
-
+    def set_draft(self, request: DraftRequest) -> DraftFacts:
+        """Draft this way from the next answer on. Raises `UserError`; then nothing is drafted."""
+        self.session.set_drafter(NullDrafter())
         self.session.set_drafter(open_drafter(request, self.model, self.session))
+        return DraftFacts(self.session.drafter.kind, request.path)
+
+    def judge_draft(self, path: Path) -> DraftJudgement:
+        """Whether a file can draft for this target, from the headers alone. Never raises."""
+        try:
+            verdict = judge_draft(self.model.path, path)
+        except UserError as error:
+            return DraftJudgement(path, False, error.title)
+        words = KIND_WORDS[verdict.kind] if verdict.kind and verdict.compatible else verdict.reason
+        return DraftJudgement(path, verdict.compatible, words)
 
     def prepare_raw(self, text: str, request: AnswerRequest) -> PreparedAnswer:
         """Tokenise a text that is to be continued as it stands, without a template."""

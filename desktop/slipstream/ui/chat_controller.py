@@ -21,6 +21,7 @@ from slipstream.engine.requests import AnswerRequest, LoadRequest, TargetFacts
 from slipstream.engine.sampling import SamplerSettings, settings_from_values
 from slipstream.errors import UserError
 from slipstream.library.starter import starter_model_path
+from slipstream.ui.draft_controller import DraftController
 from slipstream.ui.live_answer import LiveAnswer
 from slipstream.ui.main_window import MainWindow
 from slipstream.ui.model_entries import entry_of, starter_entry
@@ -60,6 +61,11 @@ class ChatController(QObject):
         self._save_soon.setSingleShot(True)
         self._save_soon.setInterval(_SAVE_MS)
         self._save_soon.timeout.connect(self._save_when_quiet)
+        self._drafting = DraftController(
+            window.cockpit, engine, self._preferences.drafts, self._preferences.recent_drafts
+        )
+        self._drafting.changed.connect(self._keep_drafts)
+        self._drafting.failed.connect(self._tell)
         self._connect_window()
         self._connect_engine()
 
@@ -271,6 +277,9 @@ class ChatController(QObject):
                 frame.run.current_tokens_per_second, frame.run.tokens_per_second
             )
             self._show_context(frame.run.context_tokens)
+            self._drafting.show_figures(frame.run.speculation)
+        if frame.drafting_stopped is not None:
+            self._drafting.show_stopped(frame.drafting_stopped)
         if frame.finished is not None:
             self._finish(answer, frame.finished)
         elif frame.failed is not None:
@@ -278,7 +287,7 @@ class ChatController(QObject):
 
     def _finish(self, answer: LiveAnswer, finished: Finished) -> None:
         self._answer = None
-        message = answer.message(finished)
+        message = answer.message(finished, self._drafting.path_for(finished.drafter))
         self._show_numbers(finished)
         if self._is_shown(answer):
             assert self._chat is not None
@@ -350,6 +359,7 @@ class ChatController(QObject):
             facts.template_variables, self._preferences.template_variables
         )
         cockpit.throughput.reset()
+        self._drafting.set_target(facts)
         self._show_context(0)
         self._show_entries()
         for note in facts.notes:
@@ -407,6 +417,10 @@ class ChatController(QObject):
     def _keep_template_variables(self, values: dict[str, object]) -> None:
         self._remember(template_variables={**self._preferences.template_variables, **values})
 
+    @Slot()
+    def _keep_drafts(self) -> None:
+        self._remember(drafts=dict(self._drafting.drafts), recent_drafts=self._drafting.recent)
+
     @Slot(str)
     def _keep_system_prompt(self, text: str) -> None:
         self._remember(system_prompt=text)
@@ -444,10 +458,11 @@ class ChatController(QObject):
 
     # ---- notices ----
 
+    @Slot(object)
     def _tell(self, error: UserError) -> None:
         self._window.notice_strip.show_error(error)
 
     def _tell_once(self, note: str) -> None:
         if note not in self._told:
             self._told.add(note)
-            self._window.notice_strip.show_notice(note)
+            self._window.notice_strip.show_note(note)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from slipstream.ui.draft_chip import DraftChip
+from slipstream.ui.draft_controls import DraftControls
+from slipstream.ui.draft_picker import DraftPicker
+from slipstream.ui.gauges.acceptance import AcceptanceGauge
 from slipstream.ui.gauges.context_meter import ContextMeter
 from slipstream.ui.gauges.throughput import ThroughputGauge
 from slipstream.ui.model_picker import ModelPicker
@@ -27,7 +31,11 @@ class Cockpit(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMinimumWidth(280)
         self.target_picker = ModelPicker()
+        self.draft_picker = DraftPicker()
+        self.draft_chip = DraftChip()
+        self.draft_controls = DraftControls()
         self.throughput = ThroughputGauge()
+        self.acceptance = AcceptanceGauge()
         self.context_meter = ContextMeter()
         self.template_variables = TemplateVariablesEditor()
         self.system_prompt = SystemPromptEditor()
@@ -38,8 +46,12 @@ class Cockpit(QScrollArea):
         layout.setContentsMargins(SPACE_L, SPACE_M, SPACE_L, SPACE_L)
         layout.setSpacing(SPACE_M)
         layout.addWidget(self.target_picker)
+        layout.addWidget(self.draft_picker)
+        layout.addWidget(self.draft_chip)
+        layout.addWidget(self.draft_controls)
         layout.addWidget(_rule())
         layout.addWidget(self.throughput)
+        layout.addWidget(self.acceptance)
         layout.addWidget(self.context_meter)
         layout.addWidget(_rule())
         layout.addWidget(self.template_variables)

@@ -27,8 +27,8 @@ class LiveAnswer:
         """Note text that arrived."""
         self.pieces += pieces
 
-    def message(self, finished: Finished) -> Message:
-        """The answer as it is kept, with its numbers."""
+    def message(self, finished: Finished, draft_path: str) -> Message:
+        """The answer as it is kept, with its numbers; `draft_path` is "" without a draft file."""
         return Message(
             id=self.message_id,
             role=Role.ASSISTANT,
@@ -43,6 +43,9 @@ class LiveAnswer:
                 statistics=finished.statistics,
                 stop_string=finished.stop_string,
                 settings=self.settings,
+                drafter=str(finished.drafter),
+                draft_path=draft_path,
+                speculation=finished.speculation,
             ),
         )
 

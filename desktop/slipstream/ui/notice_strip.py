@@ -62,6 +62,7 @@ class NoticeStrip(QFrame):
         super().__init__(parent)
         self.setObjectName("notice_strip")
         self._severity = Severity.INFO
+        self._waiting = ""  # the note behind an error
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON, _ICON)
         self.title_label = _Words()
@@ -84,7 +85,7 @@ class NoticeStrip(QFrame):
         set_icon(self.dismiss_button, "close")
         self._lay_out()
         self.details_button.toggled.connect(self._show_details)
-        self.dismiss_button.clicked.connect(self.dismiss)
+        self.dismiss_button.clicked.connect(self._go_on)
         theme().changed.connect(self._on_theme_changed)
         self.hide()
 
@@ -133,9 +134,17 @@ class NoticeStrip(QFrame):
         self._on_theme_changed()
         self.show()
 
+    def show_note(self, title: str) -> None:
+        """Show a notice that can wait: not in place of an error, but once that one was read."""
+        if self._severity is Severity.ERROR and not self.isHidden():
+            self._waiting = title
+        else:
+            self.show_notice(title)
+
     @Slot()
     def dismiss(self) -> None:
-        """Hide the notice."""
+        """Hide the notice, and forget the one that waits behind it."""
+        self._waiting = ""
         self.hide()
 
     def severity(self) -> Severity:
@@ -165,9 +174,17 @@ class NoticeStrip(QFrame):
         self._icon.setAccessibleName(severity.word)
         self.update()
 
+    @Slot()
+    def _go_on(self) -> None:
+        """The person has read the notice."""
+        waiting = self._waiting
+        self.dismiss()
+        if waiting:
+            self.show_notice(waiting)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            self.dismiss()
+            self._go_on()
         else:
             super().keyPressEvent(event)
 

@@ -14,11 +14,14 @@ from slipstream.engine.speculation.drafter import Drafter, DrafterKind, NullDraf
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import DraftMisfit, UsageError
 
-_WORDS = {
+KIND_WORDS = {
+    DrafterKind.NONE: "no drafter",
     DrafterKind.DRAFT_MODEL: "a draft model",
     DrafterKind.EAGLE3: "an EAGLE-3 head",
-    DrafterKind.MTP: "an MTP file",
+    DrafterKind.MTP: "MTP heads",
+    DrafterKind.PROMPT_LOOKUP: "prompt lookup",
 }
+"""What each way to draft is called in a sentence."""
 
 
 def open_drafter(request: DraftRequest, target: Model, session: GenerationSession) -> Drafter:
@@ -89,8 +92,8 @@ def _kind_of(request: DraftRequest, target: Model) -> DrafterKind:
         found = _recognised(target.path, path)
         if kind is not None and kind is not found:
             raise DraftMisfit(
-                f"{path.name} is not {_WORDS[kind]}.",
-                f"It is {_WORDS[found]}.",
+                f"{path.name} is not {KIND_WORDS[kind]}.",
+                f"It is {KIND_WORDS[found]}.",
                 "Choose the drafter that fits the file, or leave the choice to the app.",
             )
         return found

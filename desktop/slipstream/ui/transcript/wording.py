@@ -42,6 +42,8 @@ def numbers_line(answer: AnswerRecord) -> str:
     if statistics.prompt_tokens:
         parts.append(_prompt_words(statistics))
     parts.append(_tokens(statistics.generated_tokens))
+    if drafted := speculation_words(answer.speculation):
+        parts.append(drafted)
     parts.append(finish_words(answer))
     return f"{_FIXED}· ".join(_unbroken(part) for part in parts)
 

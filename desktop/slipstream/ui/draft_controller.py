@@ -1,0 +1,185 @@
+"""Drafting in the window: the choice for each target, the chip, the acceptance gauge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from slipstream.bridge.engine_client import EngineClient
+from slipstream.chat.records import SpeculationStatistics
+from slipstream.engine.requests import DraftFacts, DraftJudgement, DraftRequest, TargetFacts
+from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.errors import UsageError, UserError
+from slipstream.ui.cockpit import Cockpit
+from slipstream.ui.draft_picker import NONE, DraftEntry
+
+RECENT_DRAFTS = 8
+FOUND_DRAFTS = 24  # files beside the target that are looked at
+_SETTLE_MS = 400
+_WORDS = {
+    DrafterKind.DRAFT_MODEL: "draft model",
+    DrafterKind.EAGLE3: "EAGLE-3",
+    DrafterKind.MTP: "built-in MTP",
+    DrafterKind.PROMPT_LOOKUP: "prompt lookup",
+}
+
+
+class DraftController(QObject):
+    """Keeps what was chosen for each target and asks the engine for it when that is loaded.
+
+    `changed` tells that `drafts` or `recent` are to be saved; `failed` carries words for people.
+    """
+
+    changed = Signal()
+    failed = Signal(object)  # UserError
+
+    def __init__(
+        self,
+        cockpit: Cockpit,
+        engine: EngineClient,
+        drafts: Mapping[str, object],
+        recent: tuple[str, ...],
+    ) -> None:
+        super().__init__(cockpit)
+        self._cockpit = cockpit
+        self._engine = engine
+        self.drafts = dict(drafts)
+        self.recent = recent
+        self._target: TargetFacts | None = None
+        self._key = NONE
+        self._ask_soon = QTimer(self)
+        self._ask_soon.setSingleShot(True)
+        self._ask_soon.setInterval(_SETTLE_MS)
+        self._ask_soon.timeout.connect(self._ask)
+        cockpit.draft_picker.draft_chosen.connect(self._choose)
+        cockpit.draft_controls.settings_changed.connect(self._change_settings)
+        engine.draft_changed.connect(self._show_changed)
+        engine.draft_failed.connect(self._show_failed)
+        engine.drafts_judged.connect(self._show_judged)
+        self._show_choice()
+
+    def set_target(self, facts: TargetFacts) -> None:
+        """Another target was loaded: draft as it was last drafted for it."""
+        self._target = facts
+        kept = self.drafts.get(str(facts.path))
+        values = kept if isinstance(kept, Mapping) else {}
+        self._key = str(values.get("key", NONE))
+        self._cockpit.draft_controls.set_settings(_settings_from(values))
+        self._cockpit.acceptance.reset()
+        self._cockpit.draft_picker.set_entries((), facts.has_mtp)
+        self._show_choice()
+        if self._key != NONE:
+            self._ask()
+        self._engine.judge_drafts(self._candidates())
+
+    def path_for(self, kind: DrafterKind) -> str:
+        """The draft file behind an answer that was drafted this way, "" where there is none."""
+        return "" if kind is DrafterKind.NONE or self._key in list(DrafterKind) else self._key
+
+    def show_figures(self, figures: SpeculationStatistics) -> None:
+        """The figures of the answer that is being written."""
+        if figures.rounds:
+            self._cockpit.acceptance.show_figures(figures)
+
+    def show_stopped(self, error: UserError) -> None:
+        """The drafter failed on the way; the answer goes on without it."""
+        self._cockpit.draft_chip.show_off_because(error.title)
+        self.failed.emit(error)
+
+    def _candidates(self) -> tuple[Path, ...]:
+        """Recent drafts, the chosen one, and what lies beside the target."""
+        assert self._target is not None
+        chosen = () if self._key in list(DrafterKind) else (self._key,)
+        paths = [Path(path) for path in (*chosen, *self.recent)]
+        beside = sorted(self._target.path.parent.glob("*.gguf"))
+        return tuple(dict.fromkeys([*paths, *beside[:FOUND_DRAFTS]]))
+
+    @Slot(str)
+    def _choose(self, key: str) -> None:
+        self._key = key
+        if key not in list(DrafterKind):
+            others = [path for path in self.recent if path != key]
+            self.recent = (key, *others)[:RECENT_DRAFTS]
+        self._cockpit.acceptance.reset()
+        self._show_choice()
+        self._keep()
+        self._ask()
+        if self._target is not None:
+            self._engine.judge_drafts(self._candidates())
+
+    @Slot(object)
+    def _change_settings(self, _settings: DraftSettings) -> None:
+        self._keep()
+        self._ask_soon.start()
+
+    def _keep(self) -> None:
+        if self._target is not None:
+            settings = self._cockpit.draft_controls.settings()
+            self.drafts[str(self._target.path)] = {
+                "key": self._key,
+                "n_draft_max": settings.n_draft_max,
+                "p_min": settings.p_min,
+            }
+            self.changed.emit()
+
+    @Slot()
+    def _ask(self) -> None:
+        settings = self._cockpit.draft_controls.settings()
+        if self._key in list(DrafterKind):
+            request = DraftRequest(kind=DrafterKind(self._key), settings=settings)
+        else:
+            request = DraftRequest(kind=None, path=Path(self._key), settings=settings)
+        self._engine.set_draft(request)
+
+    def _show_choice(self) -> None:
+        chosen = self._key != NONE
+        self._cockpit.draft_picker.show_choice(self._key)
+        self._cockpit.draft_controls.setVisible(chosen)
+        self._cockpit.acceptance.setVisible(chosen)
+        if not chosen:
+            self._cockpit.draft_chip.show_off()
+
+    @Slot(object)
+    def _show_changed(self, facts: DraftFacts) -> None:
+        if facts.kind is DrafterKind.NONE:
+            self._cockpit.draft_chip.show_off()
+        else:
+            name = facts.path.name if facts.path is not None else ""
+            self._cockpit.draft_chip.show_active(_WORDS[facts.kind], name)
+
+    @Slot(object)
+    def _show_failed(self, error: UserError) -> None:
+        self._cockpit.draft_chip.show_off_because(error.detail or error.title)
+        self.failed.emit(error)
+
+    @Slot(object)
+    def _show_judged(self, judgements: tuple[DraftJudgement, ...]) -> None:
+        if self._target is None:
+            return
+        entries = [
+            DraftEntry(
+                key=str(judged.path),
+                name=judged.path.stem,
+                caption=judged.words,
+                available=judged.compatible,
+                reason="" if judged.compatible else judged.words,
+            )
+            for judged in judgements
+        ]
+        self._cockpit.draft_picker.set_entries(entries, self._target.has_mtp)
+        self._cockpit.draft_picker.show_choice(self._key)
+
+
+def _settings_from(values: Mapping[str, object]) -> DraftSettings:
+    """The kept settings, or the defaults where they are unusable."""
+    default = DraftSettings()
+    try:
+        return DraftSettings(
+            n_draft_max=int(cast(int, values.get("n_draft_max", default.n_draft_max))),
+            p_min=float(cast(float, values.get("p_min", default.p_min))),
+        )
+    except (TypeError, ValueError, UsageError):
+        return default

@@ -1,0 +1,151 @@
+"""Drafting in the real window, with tiny models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QWidget
+
+from gui.person import Person
+from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
+from models.vocabulary import CHATML
+from slipstream.bridge.engine_client import EngineState
+from slipstream.chat.records import AnswerRecord
+from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
+from slipstream.errors import EngineError
+
+ENDLESS = ((2, -100.0), (344, -100.0))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "models"
+    made.mkdir()
+    build_tiny_llama(made / "Target.gguf", chat_template=CHATML, name="Target")
+    build_tiny_llama(made / "Draft.gguf", name="Draft")  # the same weights: all is accepted
+    build_other_vocabulary_llama(made / "Stranger.gguf")
+    return made
+
+
+def last_answer(person: Person) -> AnswerRecord:
+    chat = person.running._controller._chat
+    assert chat is not None
+    answer = chat.messages[-1].answer
+    assert answer is not None
+    return answer
+
+
+def choose_draft(person: Person, key: str, words: str) -> None:
+    """Choose a draft in the picker and wait for the chip to say so."""
+    cockpit = person.running.window.cockpit
+    cockpit.draft_picker.draft_chosen.emit(key)
+    person.qtbot.waitUntil(lambda: words in cockpit.draft_chip.text, timeout=20_000)
+
+
+def test_every_part_has_its_name(person: Person, folder: Path) -> None:
+    window = person.start(folder / "Target.gguf").window
+    for name in ("draft_picker", "draft_chip", "acceptance_gauge"):
+        assert len(window.findChildren(QWidget, name)) == 1, name
+
+
+def test_chip_and_gauge_follow_the_choice_and_the_target_stays(
+    person: Person, folder: Path
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    cockpit = app.window.cockpit
+    loads: list[object] = []
+    app.engine.model_loaded.connect(loads.append)
+    assert "off" in cockpit.draft_chip.text
+    assert not cockpit.acceptance.isVisible()
+    person.choose(temperature=0.0, max_tokens=21, logit_bias=ENDLESS)
+    plain = person.ask("Hello")
+    assert last_answer(person).speculation.rounds == 0
+
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    assert "Draft.gguf" in cockpit.draft_chip.text
+    app.window.sidebar.new_button.click()
+    assert person.ask("Hello") == plain
+    record = last_answer(person)
+    assert (record.drafter, record.draft_path) == ("draft-model", str(folder / "Draft.gguf"))
+    assert record.speculation.acceptance_rate == 1.0
+    assert cockpit.acceptance.isVisible()
+    assert cockpit.acceptance.rate == "100 %"
+
+    choose_draft(person, "prompt-lookup", "prompt lookup")
+    app.window.sidebar.new_button.click()
+    assert person.ask("Hello") == plain
+    assert last_answer(person).drafter == "prompt-lookup"
+
+    choose_draft(person, "none", "off")
+    app.window.sidebar.new_button.click()
+    assert person.ask("Hello") == plain
+    assert last_answer(person).drafter == "none"
+    assert not cockpit.acceptance.isVisible()
+    assert loads == []
+
+
+def test_a_draft_that_does_not_fit_says_why_and_the_chat_goes_on(
+    person: Person, folder: Path
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Stranger.gguf"), "off, because")
+    assert "oken 300" in app.window.cockpit.draft_chip.text
+    assert "Stranger.gguf" in app.window.notice_strip.text()
+    person.choose(max_tokens=3, logit_bias=ENDLESS)
+    assert person.ask("Hello") != ""
+
+
+def test_files_beside_the_target_are_offered_with_their_fitness(
+    person: Person, folder: Path
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    picker = app.window.cockpit.draft_picker
+
+    def rows() -> dict[str, bool]:
+        return {row.title: row.enabled for row in picker.menu.rows.rows if not row.header}
+
+    person.qtbot.waitUntil(lambda: "Stranger" in rows(), timeout=20_000)
+    assert rows()["Draft"] is True
+    assert rows()["Stranger"] is False
+
+
+def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    controls = app.window.cockpit.draft_controls
+    controls.set_settings(type(controls.settings())(n_draft_max=7, p_min=0.25))
+    controls.settings_changed.emit(controls.settings())
+    app.window.model_dropped.emit(str(folder / "Draft.gguf"))
+    person.wait_for(EngineState.READY)
+    assert app.window.cockpit.target_picker.button.text() == "Draft"
+    assert "off" in app.window.cockpit.draft_chip.text
+    person.quit()
+    app = person.start(folder / "Target.gguf")
+    cockpit = app.window.cockpit
+    person.qtbot.waitUntil(lambda: "active" in cockpit.draft_chip.text, timeout=20_000)
+    assert cockpit.draft_controls.settings().n_draft_max == 7
+    assert cockpit.draft_controls.settings().p_min == 0.25
+
+
+def test_a_drafter_that_fails_midway_turns_itself_off_with_a_notice(
+    person: Person, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    person.choose(temperature=0.0, max_tokens=30, logit_bias=ENDLESS)
+    plain = person.ask("Hello")
+    choose_draft(person, "prompt-lookup", "prompt lookup")
+    calls = 0
+
+    def failing(self: PromptLookupDrafter, history: list[int], limit: int) -> object:
+        nonlocal calls
+        calls += 1
+        raise EngineError("The drafter broke.")
+
+    monkeypatch.setattr(PromptLookupDrafter, "draft", failing)
+    app.window.sidebar.new_button.click()
+    assert person.ask("Hello") == plain
+    assert calls == 1
+    assert "off, because" in app.window.cockpit.draft_chip.text
+    assert "The drafter broke." in app.window.notice_strip.text()
+    assert app.engine.state is EngineState.READY
