@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -79,15 +80,30 @@ def _open_chats(path: Path) -> tuple[ChatDatabase, UserError | None]:
 
 
 def make_application() -> QApplication:
-    """The process's Qt application, made if there is none yet."""
+    """The process's Qt application, made if there is none yet.
+
+    Raises `UserError` where there is no screen.
+    """
     application = QApplication.instance()
     if not isinstance(application, QApplication):
+        _check_screen()
         application = QApplication(sys.argv[:1])
     application.setApplicationName("slipstream")
     application.setApplicationDisplayName("Slipstream")
     application.setApplicationVersion(__version__)
     application.setDesktopFileName("slipstream")
     return application
+
+
+def _check_screen() -> None:
+    """Raise `UserError` where no window can be shown: Qt would abort the process."""
+    screens = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "QT_QPA_PLATFORM")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in screens):
+        raise UserError(
+            "There is no screen to show a window on.",
+            "Neither DISPLAY nor WAYLAND_DISPLAY is set.",
+            "Start Slipstream in a desktop session, or use slipstream generate.",
+        )
 
 
 def ask_through_window(model: Path) -> str:
@@ -139,12 +155,13 @@ def wait_for_state(app: App, state: EngineState, failure: str) -> None:
 
 def run_window(data_dir: Path | None, model: Path | None) -> int:
     """Show the window until it is closed; returns the exit code."""
+    model = model.absolute() if model is not None else None
     application = make_application()
     app = App(application, data_directory(data_dir))
     watcher = TerminationWatcher()
     watcher.asked.connect(app.window.close)
     try:
-        app.start(model.absolute() if model is not None else None)
+        app.start(model)
         return application.exec()
     finally:
         app.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from slipstream import __version__
 from slipstream.commands.flags import Parser, as_json
-from slipstream.errors import ExitCode, Interrupted, UserError, internal_fault
+from slipstream.errors import ExitCode, Interrupted, UsageError, UserError, internal_fault
 
 _DESCRIPTIONS = {
     "generate": "answer a prompt on standard output",
@@ -26,31 +29,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The program's own faults end in exit code 1 with a sentence and, on standard error, a traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):  # None where the descriptor was closed
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
     try:
-        return _run(given)
+        code = _run(given)
+        sys.stdout.flush()
+        return code
     except UserError as error:
         return _tell(error, as_object="--json" in given)
     except BrokenPipeError:
         # the reader of our output went away, as `head` does; nothing more can be told
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return ExitCode.INTERNAL
     except KeyboardInterrupt:
         return _tell(Interrupted(), as_object="--json" in given)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            _drop_output()
+            return _tell(UserError("The output could not be written.", "The disk is full."))
+        if isinstance(error, FileNotFoundError) and not _has_folder():
+            return _tell(_folder_gone(), as_object="--json" in given)
         traceback.print_exc()
         return _tell(internal_fault(error), as_object="--json" in given)
 
 
-def _tell(error: UserError, *, as_object: bool) -> int:
-    if as_object:
-        from slipstream.commands.generate import error_object
+def _drop_output() -> None:
+    """Forget what is still to be written to standard output; flushing it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-        print(as_json({"error": error_object(error)}))
-    else:
-        print(f"slipstream: {error}", file=sys.stderr)
+
+def _has_folder() -> bool:
+    """Whether the current folder still exists."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _folder_gone() -> UserError:
+    return UsageError(
+        "The current folder does not exist any more.",
+        "File names without a folder are looked up there.",
+        "Go to another folder, then try again.",
+    )
+
+
+def _tell(error: UserError, *, as_object: bool = False) -> int:
+    with contextlib.suppress(OSError):  # where even this cannot be written, the code must do
+        if as_object:
+            from slipstream.commands.generate import error_object
+
+            print(as_json({"error": error_object(error)}), flush=True)
+        else:
+            print(f"slipstream: {error}", file=sys.stderr)
+        return error.exit_code
+    _drop_output()
     return error.exit_code
 
 
@@ -138,6 +176,12 @@ def _window_parser() -> argparse.ArgumentParser:
 
 
 def _open_window(options: argparse.Namespace) -> int:
-    from slipstream.app import run_window
+    # until the window listens for it, Ctrl-C ends the process at once: raised as an exception, it
+    # could come up inside Qt's own start, which aborts
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        from slipstream.app import run_window
 
-    return run_window(options.data_dir, options.file)
+        return run_window(options.data_dir, options.file)
+    finally:
+        signal.signal(signal.SIGINT, before)

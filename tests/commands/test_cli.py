@@ -388,3 +388,72 @@ def test_a_reader_that_goes_away_is_no_traceback(tiny: Path) -> None:
     )  # fmt: skip
     assert "Traceback" not in result.stderr
     assert "BrokenPipe" not in result.stderr
+
+
+def slipstream(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell's command line in which `slipstream` stands for this installation's."""
+    line = command.replace("slipstream", f'"{sys.executable}" -m slipstream', 1)
+    variables = {name: value for name, value in os.environ.items() if name not in _SCREENS}
+    variables["PYTHONPATH"] = str(Path(cli.__file__).parents[1])
+    return subprocess.run(
+        line, shell=True, capture_output=True, text=True, timeout=120, env=variables | environment
+    )
+
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "QT_QPA_PLATFORM")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as a POSIX shell does it")
+def test_closed_outputs_are_no_fault(tiny: Path) -> None:
+    result = slipstream(f'slipstream inspect "{tiny}" >&- 2>&-')
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    result = slipstream(f'slipstream generate --target "{tiny}" --prompt a --max-tokens 2 >&-')
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("more", ["", " --json"])
+def test_an_output_that_cannot_be_written_is_told(tiny: Path, more: str) -> None:
+    result = slipstream(f'slipstream inspect "{tiny}"{more} > /dev/full')
+    assert result.returncode == 1
+    assert result.stderr == "slipstream: The output could not be written. The disk is full.\n"
+    result = slipstream(f"slipstream inspect missing.gguf{more} > /dev/full")
+    assert result.returncode == 3
+    assert "Traceback" not in result.stderr
+    assert "Exception" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a current folder cannot go away")
+def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    for command in ("inspect a.gguf", "--data-dir data", f'--data-dir "{tmp_path}/data" a.gguf'):
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        result = slipstream(
+            f'cd "{folder}" && rmdir "{folder}" && slipstream {command}',
+            QT_QPA_PLATFORM="offscreen",
+        )
+        assert result.returncode == 2, result.stderr
+        assert "folder does not exist any more" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Qt finds its screen by other means elsewhere")
+def test_without_a_screen_the_window_says_so(tmp_path: Path) -> None:
+    result = slipstream(f'slipstream --data-dir "{tmp_path}"')
+    assert result.returncode == 1
+    assert "no screen" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as POSIX does it")
+def test_an_early_ctrl_c_ends_the_window_quietly(tmp_path: Path) -> None:
+    for wait in (0.2, 0.3, 0.45):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "slipstream", "--data-dir", str(tmp_path), "none.gguf"],
+            stderr=subprocess.PIPE, text=True, env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        )  # fmt: skip
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, noise = process.communicate(timeout=30)
+        assert "Qt" not in noise
+        assert process.returncode in (-signal.SIGINT, 0, 130), noise

@@ -13,7 +13,7 @@ from slipstream.engine.chat_template import ChatTemplate, RenderedPrompt, Turn, 
 from slipstream.engine.template_error import TemplateError
 from slipstream.engine.template_sandbox import RenderLimits
 from slipstream.engine.template_variables import VariableKind, parse_variables, template_variables
-from slipstream.errors import ExitCode, UsageError
+from slipstream.errors import ContextSizeError, ExitCode, UsageError
 
 PLAIN = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
@@ -387,3 +387,10 @@ def test_reserved_names_cannot_be_smuggled_in() -> None:
 def test_tags_a_person_typed_do_not_open_the_reasoning() -> None:
     source = "{{ '</think>' if x }}{% for m in messages %}{{ m.content }}{% endfor %}"
     assert not render(source, user("what is <think>")).reasoning.starts_open
+
+
+def test_millions_of_characters_are_not_the_templates_fault() -> None:
+    source = "{% for m in messages %}{{ m.role + m.content }}{% endfor %}"
+    with pytest.raises(ContextSizeError, match="longer than any context window"):
+        render(source, user("word " * 1_000_000))
+    assert len(render(source, user("x" * 3_400_000)).text) > 3_400_000

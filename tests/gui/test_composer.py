@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtGui import QInputMethodEvent
+from PySide6.QtGui import QInputMethodEvent, QTextOption
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -162,6 +162,24 @@ def test_field_grows_with_wrapped_lines(composer: Composer) -> None:
     one = composer.field.height()
     composer.set_text("many words " * 30)
     assert composer.field.height() > one
+
+
+def test_a_word_longer_than_any_line_is_wrapped_without_looking_for_its_end(
+    composer: Composer,
+) -> None:
+    """Word by word, Qt would need a quarter of an hour for these; see `wrap_mode`."""
+    usual = composer.field.wordWrapMode()
+    data = QMimeData()
+    data.setText("y" * 5_000_000)
+    composer.field.insertFromMimeData(data)
+    assert composer.field.wordWrapMode() is QTextOption.WrapMode.WrapAnywhere
+    assert len(composer.text()) == 5_000_000
+    composer.clear_after_send()
+    assert composer.field.wordWrapMode() is usual
+    composer.set_text("y" * 100_000)
+    assert composer.field.wordWrapMode() is QTextOption.WrapMode.WrapAnywhere
+    composer.set_text("word " * 20_000)
+    assert composer.field.wordWrapMode() is usual
 
 
 def test_pasting_brings_plain_text_only(composer: Composer) -> None:

@@ -92,6 +92,31 @@ def test_a_bad_file_is_a_notice_and_the_model_stays(
     person.ask("Still there?")
 
 
+@pytest.mark.parametrize("architecture", ["bert", "eagle3", "clip"])
+def test_a_file_that_cannot_chat_is_a_notice_and_the_model_stays(
+    person: Person, tiny_chat_model: Path, tmp_path: Path, architecture: str
+) -> None:
+    other = tmp_path / "other.gguf"
+    content = tiny_chat_model.read_bytes()
+    old, new = (
+        b"general.architecture"
+        + (8).to_bytes(4, "little")
+        + len(name).to_bytes(8, "little")
+        + name.encode()
+        for name in ("llama", architecture)
+    )
+    assert content.count(old) == 1
+    # two characters more or less would move the tensors: the rest of the header need not fit
+    other.write_bytes(content.replace(old, new) + bytes(64))
+    app = person.start(tiny_chat_model)
+    app.window.model_dropped.emit(str(other))
+    person.qtbot.waitUntil(app.window.notice_strip.isVisible, timeout=20_000)
+    assert "cannot chat" in app.window.notice_strip.text()
+    assert app.engine.state is EngineState.READY
+    person.choose(max_tokens=3)
+    person.ask("Still there?")
+
+
 def test_a_first_start_with_a_bad_file_says_so_and_keeps_typing_possible(
     person: Person, tmp_path: Path
 ) -> None:

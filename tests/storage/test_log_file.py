@@ -147,3 +147,12 @@ def test_without_stderr_nothing_fails(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_read_only_folder_means_stderr(read_only: Path) -> None:
     assert start_logging(read_only) is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / FILE_NAME).symlink_to("/dev/full")
+    start_logging(tmp_path)
+    logging.getLogger("slipstream.test").warning("lost")
+    stop_logging()
+    assert capsys.readouterr().err == ""

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, QThread, Signal, Slot
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
 from slipstream.errors import EngineError, UserError, internal_fault
+from slipstream.library.model_file import describe_model_file, require_chat_model
 
 if TYPE_CHECKING:
     from slipstream.engine.target import Target
@@ -104,6 +105,7 @@ class EngineWorker(QObject):
         from slipstream.engine.target import Target, check_model_file
 
         check_model_file(ticket.request.path)
+        require_chat_model(describe_model_file(ticket.request.path))
         self._close_target()
         try:
             self._target = Target(ticket.request, progress=self._load_progress)

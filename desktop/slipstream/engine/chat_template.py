@@ -28,9 +28,11 @@ from slipstream.engine.template_sandbox import (
     TemplateRejection,
 )
 from slipstream.engine.template_variables import TemplateVariable, check_names, template_variables
+from slipstream.errors import ContextSizeError
 
 _LONGEST_SOURCE = 1_000_000  # characters
 _LONGEST_PROMPT = 16_000_000  # characters
+_LONGEST_CONVERSATION = 3_500_000  # characters; the sandbox stops at values of 4 million
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking", "thought")
 
 _NOTE_EMPTY = "An empty answer was left out of the prompt."
@@ -145,12 +147,20 @@ class ChatTemplate:
         earlier turns goes along only to templates that read it.
 
         Raises `TemplateError` when the template fails or refuses every variant, when it goes
-        over its limits, and `UsageError` for a variable that cannot be set.
+        over its limits, `UsageError` for a variable that cannot be set, and `ContextSizeError` for
+        millions of characters.
         """
         given = dict(variables or {})
         check_names(given)
         if not messages:
             raise TemplateError("There is no message to answer.")
+        length = sum(len(turn.text) for turn in messages)
+        if length > _LONGEST_CONVERSATION:  # not the template's fault: its limits are for templates
+            raise ContextSizeError(
+                "The conversation is longer than any context window.",
+                f"It has {length:,} characters.",
+                "Start a new chat, or shorten the message.",
+            )
         first_error: TemplateError | None = None
         for variant in self._variants(tuple(messages), given):
             try:

@@ -337,8 +337,9 @@ class Context:
         params.n_threads_batch = threads
         params.abort_callback = abort.callback
         params.abort_callback_data = abort.data
-        # off, as in llama-cpp-python: its other rounding changes about every second greedy answer
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        # where the backend has it, as llama.cpp's own programs do: with it a row's logits do not
+        # depend on how many rows are decoded at once, so that verified drafts round like plain text
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
         # the full window stays in a sliding-window cache, so that any prefix can be reused
         params.swa_full = True
         _RECENT.clear()

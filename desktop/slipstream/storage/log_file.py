@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -74,10 +75,16 @@ def stop_logging() -> None:
         sys.excepthook = running.excepthook
     if threading.excepthook is _log_uncaught_in_thread:
         threading.excepthook = running.thread_excepthook
-    running.handler.close()
+    with suppress(OSError):  # a full disk: what was not written is lost
+        running.handler.close()
 
 
 class _LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk is no reason to fill the terminal with tracebacks."""
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
     def doRollover(self) -> None:
         try:
             super().doRollover()

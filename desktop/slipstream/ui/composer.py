@@ -35,6 +35,7 @@ from slipstream.ui.theme import (
     set_kind,
     theme,
 )
+from slipstream.ui.wrapping import wrap_mode
 
 _MOST_LINES = 8
 _BUTTON = 34
@@ -90,6 +91,7 @@ class Composer(QWidget):
 
     def set_text(self, text: str) -> None:
         """Replace the text, the cursor at its end; it can be undone."""
+        self.field.setWordWrapMode(wrap_mode(text))
         cursor = self.field.textCursor()
         cursor.select(cursor.SelectionType.Document)
         cursor.insertText(text)
@@ -99,6 +101,7 @@ class Composer(QWidget):
     def clear_after_send(self) -> None:
         """Empty the field, its text having been taken."""
         self.field.clear()
+        self.field.setWordWrapMode(wrap_mode(""))
 
     def set_answering(self, answering: bool) -> None:
         """Show the stop button while an answer is running, the send button otherwise."""
@@ -172,7 +175,7 @@ class MessageField(QPlainTextEdit):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFont(interface_font(READING_PX))
         self.setTabChangesFocus(True)
-        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setWordWrapMode(wrap_mode(""))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(2)
@@ -204,7 +207,10 @@ class MessageField(QPlainTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         if source.hasText():
-            self.insertPlainText(source.text())
+            text = source.text()
+            if wrap_mode(text) is QTextOption.WrapMode.WrapAnywhere:
+                self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+            self.insertPlainText(text)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return source.hasText() and not source.hasUrls()

@@ -26,6 +26,7 @@ from PySide6.QtGui import (
 
 from slipstream.ui.transcript.blocks import Block, BlockKind, parse
 from slipstream.ui.transcript.style import ReadingStyle
+from slipstream.ui.wrapping import wrap_mode
 
 _LINE_BREAK = "\u2028"
 # Characters QTextCursor.insertText would take for the end of a paragraph or of a frame.
@@ -53,7 +54,7 @@ def build_document(
     document.setDocumentMargin(0)
     document.setIndentWidth(_INDENT)
     option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    option.setWrapMode(wrap_mode(block.source))
     document.setDefaultTextOption(option)
     colour = style.muted if muted else style.text
     if block.kind is BlockKind.CODE:
