@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from slipstream import __version__
 from slipstream.bridge.engine_client import EngineClient, EngineState
+from slipstream.bridge.garbage_collector import GarbageCollector
 from slipstream.bridge.termination import TerminationWatcher
 from slipstream.errors import UserError
 from slipstream.storage.chat_database import ChatDatabase
@@ -31,6 +32,7 @@ class App:
     def __init__(self, application: QApplication, data: DataDirectory) -> None:
         self._application = application
         self._closed = False
+        self._garbage = GarbageCollector()
         start_logging(data.log_dir)
         notices: list[UserError] = []
         preferences = PreferencesFile(data.settings_file)
@@ -63,6 +65,7 @@ class App:
         self._closed = True
         self.window.hide()
         self._controller.shut_down()
+        self._garbage.stop()
         stop_logging()
 
     def _set_theme(self, preference: str) -> None:
