@@ -101,7 +101,7 @@ def test_stop_during_a_long_prefill_is_quick(person: Person, starter: Path) -> N
         delays.append(time.monotonic() - begun)
         app.window.sidebar.new_button.click()
     print("stop during prefill, ms:", [round(delay * 1000) for delay in delays])
-    assert sorted(delays)[2] < 0.5, "a chunk of this prompt alone takes longer when nothing aborts"
+    assert sorted(delays)[2] < 1.0, "a chunk of this prompt alone takes longer when nothing aborts"
 
 
 def test_quitting_in_the_middle_keeps_what_was_written(person: Person, starter: Path) -> None:

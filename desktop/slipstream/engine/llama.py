@@ -14,15 +14,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import llama_cpp.llama_cpp as _bindings
 import psutil  # type: ignore[import-untyped]
 
-from slipstream.engine.gguf import read_header
+from slipstream.engine.gguf import Header, read_header
+from slipstream.engine.native_symbols import NativeSymbols
 from slipstream.errors import ContextSizeError, EngineError, ModelFileError
 
 lib = _bindings  # for the sampler chain, which fills native structures of its own
+
+symbols = NativeSymbols(_bindings._lib)
+"""The functions of the same library that its bindings lack."""
 
 log = logging.getLogger("llama.cpp")
 log.addHandler(logging.NullHandler())  # without a log file, its warnings are not for standard error
@@ -32,6 +36,9 @@ DEFAULT_CONTEXT = 8192
 
 DEFAULT_BATCH = 512
 """Prompt tokens per prefill chunk: large enough to be fast, small enough for lively progress."""
+
+ROLLBACK = 8
+"""Tokens a recurrent state can take back unless told otherwise; each costs a copy of the state."""
 
 _KV_BYTES = 2 * 2  # a key and a value, F16
 
@@ -114,7 +121,9 @@ class Model:
     """A loaded GGUF model and its vocabulary.
 
     Raises `ModelFileError` when the file is missing, damaged or of a kind that cannot generate
-    text, and `LoadCancelled` when `progress` (called with 0.0 to 1.0) returned False.
+    text, and `LoadCancelled` when `progress` (called with 0.0 to 1.0) returned False. With
+    `load_mtp` its MTP layers are loaded too; None: if it has any. `head` says that it is an
+    EAGLE-3 head, which is no chat model.
     """
 
     def __init__(
@@ -123,12 +132,15 @@ class Model:
         *,
         vocab_only: bool = False,
         progress: Callable[[float], bool] | None = None,
+        load_mtp: bool | None = None,
+        head: bool = False,
     ) -> None:
         self.path = path
         self._handle: Any = None
-        read_header(path)  # llama.cpp aborts the process on some damaged files
+        header = read_header(path)  # llama.cpp aborts the process on some damaged files
         params = lib.llama_model_default_params()
         params.vocab_only = vocab_only
+        params.load_mtp = _has_mtp_layers(header) if load_mtp is None else load_mtp
         # AMX tiles crash on many virtual machines that claim to have them (llama.cpp#20824), and
         # llama.cpp uses them only through these buffers
         params.use_extra_bufts = "AMX_INT8 = 1" not in system_info()
@@ -158,7 +170,7 @@ class Model:
         self._handle = handle
         self._vocab = lib.llama_model_get_vocab(handle)
         try:
-            self._check_kind(vocab_only)
+            self._check_kind(vocab_only, head)
         except ModelFileError:
             self.close()
             raise
@@ -169,15 +181,22 @@ class Model:
         ends = (self.eos, lib.llama_vocab_eot(self._vocab))
         self.turn_ends: tuple[int, ...] = tuple(sorted({end for end in ends if end >= 0}))
         self.adds_bos: bool = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos >= 0
+        self.n_embd: int = lib.llama_model_n_embd(handle)
+        self.n_embd_out: int = lib.llama_model_n_embd_out(handle)  # of the states MTP heads read
+        self.n_layer: int = lib.llama_model_n_layer(handle)  # without MTP layers
+        self.n_layer_nextn: int = lib.llama_model_n_layer_nextn(handle)  # loaded or not
+        self.loaded_mtp: bool = bool(params.load_mtp)
+        self.is_hybrid: bool = bool(lib.llama_model_is_hybrid(handle))
+        self.is_recurrent: bool = bool(lib.llama_model_is_recurrent(handle))
 
-    def _check_kind(self, vocab_only: bool) -> None:
+    def _check_kind(self, vocab_only: bool, head: bool) -> None:
         if lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_NONE:
             raise ModelFileError(
                 f"{self.path.name} has no vocabulary.",
                 "Without one, text cannot be turned into tokens.",
                 "Choose a chat model.",
             )
-        if vocab_only:
+        if vocab_only or head:
             return
         if not lib.llama_model_has_decoder(self._handle) or lib.llama_model_has_encoder(
             self._handle
@@ -275,6 +294,17 @@ class ContextSettings:
     n_threads: int = 0
 
 
+def _has_mtp_layers(header: Header) -> bool:
+    declared = header.integer(f"{header.architecture}.nextn_predict_layers") or 0
+    return declared > 0 and any(".nextn.eh_proj." in tensor.name for tensor in header.tensors)
+
+
+class NativeBatch(Protocol):
+    """What a context evaluates."""
+
+    native: Any
+
+
 class Batch:
     """A reusable batch of up to `capacity` tokens of sequence 0."""
 
@@ -320,18 +350,43 @@ class DecodeAborted(Exception):
 class Context:
     """A llama.cpp context over one sequence: its KV cache and its logits.
 
-    Raises `ContextSizeError` when it cannot be created, which nearly always means memory.
+    Raises `ContextSizeError` when it cannot be created, which nearly always means memory. With
+    `mtp` it runs the model's MTP layers and not its others; `other` is the target's context, for
+    a head that shares its weights or its memory, and must outlive this one. `n_rs_seq` is how
+    many tokens a recurrent state can take back (`ROLLBACK` where it is None); `n_outputs_max` how
+    many rows of logits a batch may ask for (0: all).
     """
 
-    def __init__(self, model: Model, settings: ContextSettings, abort: AbortFlag) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: ContextSettings,
+        abort: AbortFlag,
+        *,
+        mtp: bool = False,
+        other: Context | None = None,
+        n_rs_seq: int | None = None,
+        n_outputs_max: int = 0,
+    ) -> None:
         self._handle: Any = None
         self._abort = abort  # the native side keeps pointers into it
         self.model = model
+        if mtp and not (model.loaded_mtp and model.n_layer_nextn):
+            raise EngineError("The model was loaded without MTP layers.", str(model.path))
         params = lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx or min(DEFAULT_CONTEXT, model.n_ctx_train or DEFAULT_CONTEXT)
         params.n_batch = settings.n_batch or DEFAULT_BATCH
         params.n_ubatch = min(params.n_batch, DEFAULT_BATCH)
-        self._check_memory(params.n_ctx)
+        params.ctx_type = lib.LLAMA_CONTEXT_TYPE_MTP if mtp else lib.LLAMA_CONTEXT_TYPE_DEFAULT
+        params.ctx_other = other.handle if other else None
+        params.n_outputs_max = n_outputs_max
+        self._recurrent = (model.is_hybrid or model.is_recurrent) and not mtp
+        self._undoable = 0  # tokens a recurrent state can take back now
+        if self._recurrent:
+            wanted = ROLLBACK if n_rs_seq is None else n_rs_seq
+            # llama.cpp aborts the process unless n_ubatch > n_rs_seq + 1
+            params.n_rs_seq = max(0, min(wanted, params.n_ubatch - 2, params.n_ctx - 2))
+        self._check_memory(params.n_ctx, model.n_layer_nextn if mtp else model.n_layer)
         threads = settings.n_threads or default_threads()
         params.n_threads = threads
         params.n_threads_batch = threads
@@ -354,13 +409,15 @@ class Context:
         self._memory = lib.llama_get_memory(self._handle)
         self.n_ctx: int = lib.llama_n_ctx_seq(self._handle)
         self.n_batch: int = lib.llama_n_batch(self._handle)
+        self.n_ubatch: int = lib.llama_n_ubatch(self._handle)
+        self.n_rs_seq: int = lib.llama_n_rs_seq(self._handle)  # 0 where the architecture cannot
         self.n_threads: int = threads
 
-    def _check_memory(self, n_ctx: int) -> None:
+    def _check_memory(self, n_ctx: int, layers: int) -> None:
         """Refuse a window whose KV cache exceeds the machine: Linux would grant and then kill."""
         handle = self.model.handle
         head_size = lib.llama_model_n_embd(handle) / max(1, lib.llama_model_n_head(handle))
-        row = lib.llama_model_n_head_kv(handle) * head_size * lib.llama_model_n_layer(handle)
+        row = lib.llama_model_n_head_kv(handle) * head_size * layers
         size = int(n_ctx * row * _KV_BYTES)
         memory = psutil.virtual_memory().total
         if size > memory:
@@ -389,9 +446,29 @@ class Context:
         """Whether `close()` was not called yet."""
         return self._handle is not None
 
-    def decode(self, batch: Batch) -> None:
+    @property
+    def abort(self) -> AbortFlag:
+        """The flag that stops decoding."""
+        return self._abort
+
+    @property
+    def max_rollback(self) -> int | None:
+        """How many of a batch's tokens, but for its first, `trim` can forget; None: any number."""
+        return self.n_rs_seq if self._recurrent else None
+
+    def decode(self, batch: NativeBatch) -> None:
         """Evaluate the batch. Raises `DecodeAborted`, or `EngineError` with llama.cpp's code."""
-        code = lib.llama_decode(self.handle, batch.native)
+        self._undoable = 0
+        self._check(lib.llama_decode(self.handle, batch.native), batch)
+        # the states a recurrent memory keeps are those after the tokens of its latest ubatch
+        self._undoable = min(self.n_rs_seq, (batch.native.n_tokens - 1) % self.n_ubatch)
+
+    def encode(self, batch: NativeBatch) -> None:
+        """Run the encoder over at most `n_ubatch` rows. Raises as `decode` does."""
+        assert 0 < batch.native.n_tokens <= self.n_ubatch  # llama.cpp would abort the process
+        self._check(lib.llama_encode(self.handle, batch.native), batch)
+
+    def _check(self, code: int, batch: NativeBatch) -> None:
         if code == 0:
             return
         if code == 2:
@@ -410,8 +487,19 @@ class Context:
         )
 
     def trim(self, length: int) -> bool:
-        """Forget all positions from `length` on; False (and nothing forgotten) if impossible."""
+        """Forget all positions from `length` on; False (and nothing forgotten) if impossible.
+
+        A recurrent memory can go back within its latest batch, once. llama.cpp says it could go
+        back `n_rs_seq` tokens however small that batch was, and then computes with a state of
+        some earlier time.
+        """
         assert self.handle
+        if self._recurrent and length > 0:
+            removed = self.length() - length
+            if removed > self._undoable:
+                return False
+            if removed > 0:
+                self._undoable = 0
         return bool(lib.llama_memory_seq_rm(self._memory, 0, length, -1))
 
     def clear(self) -> None:

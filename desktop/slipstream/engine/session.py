@@ -338,6 +338,8 @@ class GenerationSession:
     def _draft(self, history: list[int], tokens_left: int) -> Draft:
         """A draft that fits the window, the batch and the tokens still wanted."""
         room = min(self.n_ctx - len(self.cache), self.n_batch) - 1
+        if self._context.max_rollback is not None:
+            room = min(room, self._context.max_rollback)  # all of it may have to be taken back
         limit = room if tokens_left < 0 else min(room, tokens_left - 1)
         if limit < 1:
             return Draft()

@@ -39,7 +39,7 @@ def open_drafter(request: DraftRequest, target: Model, session: GenerationSessio
     if kind is DrafterKind.MTP and path is None:
         return _mtp(target, request, session, owns_model=False)
     assert path is not None
-    draft = Model(path)
+    draft = Model(path, head=kind is DrafterKind.EAGLE3)
     try:
         if kind is DrafterKind.EAGLE3:
             return _eagle3(draft, request, session)

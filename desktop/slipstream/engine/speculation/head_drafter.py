@@ -1,0 +1,229 @@
+"""What EAGLE-3 and MTP have in common: a head fed with pairs of a token and a hidden state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from slipstream.engine.llama import Context, Model
+from slipstream.engine.speculation.confidence import confidence, likeliest
+from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.hidden_batch import HiddenBatch
+from slipstream.engine.speculation.hidden_states import Rows, StateHistory, output_state
+from slipstream.errors import DraftMisfit, EngineError
+
+KEPT_STATES = 64
+"""States remembered: more than the longest batch to verify, so that any acceptance finds its."""
+
+
+def check_rollback(target: Context) -> None:
+    """Raise `DraftMisfit` for a recurrent target that keeps no earlier states."""
+    if target.max_rollback == 0:
+        raise DraftMisfit(
+            "This model cannot take back what was drafted in vain.",
+            f"llama.cpp keeps no earlier states of {target.model.path.name}.",
+            "Use the model without a draft.",
+        )
+
+
+class HeadDrafter(ABC):
+    """Follows the target with pairs (token[p], state[p - 1]), the state being the target's.
+
+    The pair of token p stands at position p - `_lag` of the head's own cache. Invariants between
+    steps: `_tokens` are those whose pairs are in the cache (token 0 has none with a lag of 1), and
+    `_states` ends no later than they do. The pair of the pending token, which the first step of a
+    draft evaluates, is the one `process` would write, and stays.
+
+    Across answers only the latest states are kept. Where one is missing at the end of the shared
+    prefix, `begin` asks for one token less: the target evaluates it again, which brings its state,
+    and the pair of that very token is still in the cache.
+    """
+
+    _lag: int
+
+    def __init__(
+        self,
+        model: Model,
+        context: Context,
+        batch: HiddenBatch,
+        target: Context,
+        settings: DraftSettings,
+        width: int,
+    ) -> None:
+        self._model = model
+        self._context = context
+        self._batch = batch
+        self._target = target
+        self._width = width
+        self._settings = settings
+        self._tokens: list[int] = []
+        self._states = StateHistory(KEPT_STATES, width)
+        self._promised = -1  # the token that `begin` asked to see again
+        self._said = 0  # tokens of the conversation when the latest draft was made
+
+    @property
+    @abstractmethod
+    def kind(self) -> DrafterKind:
+        """The way it drafts."""
+
+    @property
+    def need_embd(self) -> bool:
+        """Whether the target must give out its embeddings: no (llama.cpp's `need_embd`)."""
+        return False
+
+    @property
+    def need_embd_pre_norm(self) -> bool:
+        """Whether it must give out its hidden states; the constructor asks it to."""
+        return True
+
+    @property
+    def followed(self) -> int:
+        """How many tokens of the conversation the head's cache covers."""
+        return len(self._tokens)
+
+    @abstractmethod
+    def _target_states(self, count: int) -> Rows:
+        """The states, shape (count, width), after the tokens the target has just evaluated."""
+
+    def _longest(self) -> int:
+        """The longest draft the settings and the target allow."""
+        rollback = self._target.max_rollback
+        longest = self._settings.n_draft_max
+        return longest if rollback is None else min(longest, rollback)
+
+    def begin(self, cached: int) -> int:
+        """Keep the shared prefix; a token less where the state after it is no longer known."""
+        promised, self._promised = self._promised, -1
+        self._said = 0
+        if 0 < cached == promised == len(self._tokens) - 1:
+            return cached
+        length = min(cached, len(self._tokens))
+        self._trim(length)
+        if length == 0 or self._states.after(length - 1) is not None:
+            return length
+        if length == 1:
+            self._trim(0)
+            return 0
+        self._promised = length - 1
+        return self._promised
+
+    def process(self, tokens: Sequence[int], first_position: int) -> None:
+        """Pair the tokens with the target's states, but for those already paired."""
+        if max(tokens) >= self._model.n_vocab:
+            raise EngineError(
+                "The draft does not know a token of this conversation.",
+                f"{self._model.path.name} has {self._model.n_vocab:,} tokens; the conversation "
+                f"uses id {max(tokens):,}.",
+                "Choose a draft made for this model.",
+            )
+        if first_position > len(self._tokens):
+            raise self._out_of_step(first_position)
+        states = self._target_states(len(tokens))
+        known = 0
+        for ours, theirs in zip(self._tokens[first_position:], tokens, strict=False):
+            if ours != theirs:
+                break
+            known += 1
+        self._trim(first_position + known)
+        self._pair(tokens, states, first_position, known)
+        self._states.extend(first_position, states)
+        self._tokens[first_position:] = tokens
+
+    def _pair(self, tokens: Sequence[int], states: Rows, first_position: int, known: int) -> None:
+        """Evaluate the pairs of tokens[known:]; the first needs the state before this batch."""
+        start = known
+        before = np.zeros(self._width, dtype=np.float32)  # what MTP heads see before any token
+        if first_position == 0:
+            start = max(known, self._lag)
+        elif known == 0:
+            found = self._states.after(first_position - 1)
+            if found is None:
+                raise self._out_of_step(first_position)
+            before = found
+        for at in range(start, len(tokens), self._batch.capacity):
+            end = min(at + self._batch.capacity, len(tokens))
+            rows = states[at - 1 : end - 1] if at else np.vstack([before, states[: end - 1]])
+            self._evaluate(tokens[at:end], rows, first_position + at - self._lag)
+
+    def _evaluate(self, tokens: Sequence[int], states: Rows, position: int) -> None:
+        self._batch.fill(tokens, states, position, output=False)
+        self._context.decode(self._batch)
+
+    def draft(self, history: Sequence[int], limit: int) -> Draft:
+        """The likeliest tokens one after the other, while they are likely enough."""
+        known = len(history) - 1
+        state = self._states.after(known - 1)
+        if len(self._tokens) < known or state is None:
+            raise self._out_of_step(known)
+        wanted = min(limit, self._longest())
+        self._said = len(history)
+        if wanted < 1:
+            return Draft()
+        self._trim(known)
+        drafted = self._propose(history[-1], state.copy(), wanted)
+        return Draft(tuple(drafted) if len(drafted) >= self._settings.n_draft_min else ())
+
+    def _propose(self, pending: int, state: Rows, wanted: int) -> list[int]:
+        """At most `wanted` tokens to follow the pending one; each step feeds the head itself."""
+        drafted: list[int] = []
+        known = len(self._tokens)
+        token = pending
+        while True:
+            position = known + len(drafted) - self._lag
+            self._batch.fill([token], state[np.newaxis], position, output=True)
+            self._context.decode(self._batch)
+            following = self._next_token(0)
+            if following is None:
+                break
+            token = following
+            drafted.append(token)
+            if len(drafted) == wanted:
+                break
+            state = output_state(self._context, 0, self._width)
+        self._tokens.append(pending)
+        self._trim(known + 1)
+        return drafted
+
+    def _next_token(self, row: int) -> int | None:
+        """The likeliest next token; None where it is too unlikely or unknown to the target."""
+        logits = np.ctypeslib.as_array(self._context.logits(row), shape=(self._model.n_vocab,))
+        token = likeliest(logits)
+        if token >= self._target.model.n_vocab:
+            return None
+        if self._settings.p_min > 0 and confidence(logits) < self._settings.p_min:
+            return None
+        return token
+
+    def accept(self, count: int) -> None:
+        """Keep of the pairs those of the tokens that stand."""
+        if self._said:
+            self._trim(self._said + count)
+            self._said = 0
+
+    def _trim(self, length: int) -> None:
+        """Keep at most the pairs of the first `length` tokens, and no state after them."""
+        del self._tokens[length:]
+        self._states.truncate(length)
+        # more may be there than the tokens tell, after a decode that failed midway
+        self._trim_cells(max(0, len(self._tokens) - self._lag))
+
+    def _trim_cells(self, kept: int) -> None:
+        if self._context.length() > kept and not self._context.trim(kept):
+            raise EngineError(
+                "The draft could not forget what was not accepted.",
+                f"llama.cpp refused to go back to position {kept:,}.",
+                "Choose another way of drafting.",
+            )
+
+    def _out_of_step(self, position: int) -> EngineError:
+        return EngineError(
+            "The draft lost track of the conversation.",
+            f"It has followed {len(self._tokens):,} tokens and was to go on at {position:,}.",
+            "Choose the draft again.",
+        )
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the drafter holds."""

@@ -1,0 +1,164 @@
+"""Drafts with the multi-token prediction (MTP, NextN) heads a model was trained with.
+
+DeepSeek-V3, https://arxiv.org/abs/2412.19437, section 2.2; the order of things is that of
+llama.cpp's `common_speculative_impl_draft_mtp` (common/speculative.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slipstream.engine.gguf import Header, read_header
+from slipstream.engine.llama import Context, ContextSettings, Model, symbols
+from slipstream.engine.speculation.compatibility import mtp_obstacle
+from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.file_role import GEMMA_ASSISTANT, held_mtp_layers
+from slipstream.engine.speculation.head_drafter import HeadDrafter, check_rollback
+from slipstream.engine.speculation.hidden_batch import HiddenBatch
+from slipstream.engine.speculation.hidden_states import (
+    LAST,
+    Rows,
+    give_out,
+    keep_back,
+    output_state,
+    states,
+)
+from slipstream.errors import DraftMisfit
+
+CHAINED = frozenset({"hy_v3", "mimo2", "step35"})
+"""Architectures that take several heads; the graphs of the others assert that there is one."""
+
+
+def check_mtp(heads: Header, target: Header) -> None:
+    """Raise `DraftMisfit` for heads that cannot draft for this target.
+
+    Both are the same header where the heads are inside the target's file.
+    """
+    obstacle = mtp_obstacle(heads, target) or _count_obstacle(heads)
+    if obstacle is not None:
+        raise DraftMisfit(
+            "The MTP heads cannot draft for this model.",
+            obstacle,
+            "Choose heads made for this model, or use prompt lookup.",
+        )
+
+
+def _count_obstacle(heads: Header) -> str | None:
+    if heads.architecture == GEMMA_ASSISTANT:
+        return "Heads that share the memory of their target cannot be used yet."
+    declared = heads.integer(f"{heads.architecture}.nextn_predict_layers") or 0
+    held = held_mtp_layers(heads)
+    if declared != held:
+        return f"The file declares {declared} MTP layers and holds {held}."
+    if declared > 1 and heads.architecture not in CHAINED:
+        return f"llama.cpp runs one MTP layer of this architecture, and the file has {declared}."
+    return None
+
+
+class MtpDrafter(HeadDrafter):
+    """Owns the heads' context, and their model if told so; the target must outlive it.
+
+    With one head each step feeds it its own state. Chained heads draft one token each: head i
+    evaluates the draft so far in its own layer, whose cache no other head fills. Raises
+    `DraftMisfit` where heads and target do not fit, or the target could not take back a draft.
+    """
+
+    _lag = 0
+
+    def __init__(
+        self,
+        model: Model,
+        target: Context,
+        settings: DraftSettings,
+        *,
+        n_threads: int,
+        owns_model: bool,
+    ) -> None:
+        check_mtp(read_header(model.path), read_header(target.model.path))
+        check_rollback(target)
+        self._owns_model = owns_model
+        self._heads = model.n_layer_nextn
+        context = Context(
+            model,
+            ContextSettings(n_ctx=target.n_ctx, n_batch=target.n_batch, n_threads=n_threads),
+            target.abort,
+            mtp=True,
+            other=target,
+            n_outputs_max=1,
+        )
+        try:
+            width = model.n_embd_out
+            super().__init__(
+                model, context, HiddenBatch(context.n_batch, width), target, settings, width
+            )
+            give_out(context, LAST, outputs_only=True)
+            give_out(target, LAST)
+        except BaseException:
+            context.close()
+            raise
+
+    @property
+    def kind(self) -> DrafterKind:
+        """MTP heads."""
+        return DrafterKind.MTP
+
+    def _target_states(self, count: int) -> Rows:
+        """The target's own last states, shape (count, n_embd_out)."""
+        return states(self._target, LAST, count, self._width)
+
+    def _longest(self) -> int:
+        longest = super()._longest()
+        return min(longest, self._heads) if self._heads > 1 else longest
+
+    def _evaluate(self, tokens: Sequence[int], states: Rows, position: int) -> None:
+        self._batch.fill(tokens, states, position, output=False)
+        try:
+            for head in range(self._heads):
+                self._use_head(head, position)
+                self._context.decode(self._batch)
+        finally:
+            self._use_first_head()
+
+    def _propose(self, pending: int, state: Rows, wanted: int) -> list[int]:
+        if self._heads == 1:
+            return super()._propose(pending, state, wanted)
+        known = len(self._tokens)
+        drafted: list[int] = []
+        states = state[np.newaxis]
+        try:
+            for head in range(wanted):
+                self._use_head(head, known)
+                tokens = [pending, *drafted]
+                self._batch.fill(tokens, states, known, output=True)
+                self._context.decode(self._batch)
+                token = self._next_token(len(tokens) - 1)
+                if token is None:
+                    break
+                drafted.append(token)
+                latest = output_state(self._context, len(tokens) - 1, self._width)
+                states = np.vstack([states, latest])
+        finally:
+            self._use_first_head()
+        self._trim(known)  # only some of the layers hold the pending token's pair
+        return drafted
+
+    def _use_head(self, head: int, position: int) -> None:
+        """Compute with this head's layer from `position` on, in the same cells as the others."""
+        if self._heads > 1:
+            if head:
+                self._trim_cells(position)
+            symbols["llama_set_nextn_layer_offset"](self._context.handle, head)
+
+    def _use_first_head(self) -> None:
+        if self._heads > 1:
+            symbols["llama_set_nextn_layer_offset"](self._context.handle, 0)
+
+    def close(self) -> None:
+        """Let the target keep its states to itself again; free the context, then an own model."""
+        if self._context.is_open and self._target.is_open:
+            keep_back(self._target, LAST)
+        self._context.close()
+        if self._owns_model:
+            self._model.close()
