@@ -54,6 +54,7 @@ class TextRun:
     seconds: float
     tokens_per_second: float | None
     current_tokens_per_second: float | None
+    time_to_first_token_seconds: float | None = None
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
 
 

@@ -62,12 +62,6 @@ class SettingInfo:
     decimals: int = 0
     special: str = ""  # what the minimum means in words, where it means something else
 
-    def clamp(self, value: float) -> float:
-        """The value moved into the range."""
-        low = -math.inf if self.minimum is None else self.minimum
-        high = math.inf if self.maximum is None else self.maximum
-        return min(max(value, low), high)
-
 
 def _setting(default: Any, label: str, help_text: str, group: Group, **limits: Any) -> Any:
     info = SettingInfo(label=label, help=help_text, group=group, **limits)

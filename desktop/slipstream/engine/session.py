@@ -387,6 +387,7 @@ class GenerationSession:
             seconds=self._clock() - started,
             tokens_per_second=watch.average_rate(),
             current_tokens_per_second=watch.current_rate(),
+            time_to_first_token_seconds=watch.first_token_seconds(),
             speculation=self._counter.statistics(),
         )
 

@@ -78,6 +78,10 @@ class Stopwatch:
             self._reasoning_seconds += span
             self._reasoning_since = self._last if still else None
 
+    def first_token_seconds(self) -> float | None:
+        """Seconds from the request to the first token; None before it."""
+        return None if self._first is None else self._first - self._asked
+
     def average_rate(self) -> float | None:
         """Tokens per second from the first generated token to the last."""
         if self._first is None or self._generated < 2 or self._last <= self._first:
@@ -93,14 +97,13 @@ class Stopwatch:
 
     def statistics(self, context_tokens: int) -> GenerationStatistics:
         """The numbers as they stand."""
-        first = None if self._first is None else self._first - self._asked
         return GenerationStatistics(
             prompt_tokens=self._prompt_tokens,
             cached_prompt_tokens=self._cached,
             generated_tokens=self._generated,
             context_tokens=context_tokens,
             prefill_seconds=self._prefill_seconds,
-            time_to_first_token_seconds=first,
+            time_to_first_token_seconds=self.first_token_seconds(),
             decode_seconds=0.0 if self._first is None else self._last - self._first,
             reasoning_seconds=self._reasoning_seconds,
             reasoning_tokens=self._reasoning_tokens,

@@ -276,6 +276,7 @@ class ChatController(QObject):
             cockpit.throughput.set_rate(
                 frame.run.current_tokens_per_second, frame.run.tokens_per_second
             )
+            cockpit.throughput.set_first_token(frame.run.time_to_first_token_seconds)
             self._show_context(frame.run.context_tokens)
             self._drafting.show_figures(frame.run.speculation)
         if frame.drafting_stopped is not None:

@@ -148,6 +148,7 @@ class Composer(QWidget):
         else:
             self.send_button.setToolTip("Send (Enter)")
         self.field.setPlaceholderText(self._reason or _PLACEHOLDER)
+        self.field.viewport().update()  # else only the caret's rectangle shows the new words
         self.field.setToolTip("" if self._ready else self._reason)
 
     @Slot()

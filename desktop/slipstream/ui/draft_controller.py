@@ -138,6 +138,8 @@ class DraftController(QObject):
         chosen = self._key != NONE
         self._cockpit.draft_picker.show_choice(self._key)
         self._cockpit.draft_controls.setVisible(chosen)
+        has_probabilities = self._key != DrafterKind.PROMPT_LOOKUP
+        self._cockpit.draft_controls.p_min_row.setVisible(has_probabilities)
         self._cockpit.acceptance.setVisible(chosen)
         if not chosen:
             self._cockpit.draft_chip.show_off()
