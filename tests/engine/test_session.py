@@ -15,7 +15,7 @@ from slipstream.engine.llama import Batch, Context, ContextSettings, Model
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.session import GenerationRequest, GenerationSession, chunk_plan
-from slipstream.engine.speculation.drafter import Draft, DrafterKind
+from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
 from slipstream.errors import ContextSizeError, EngineError, UsageError
 
 N_BATCH = 64
@@ -607,8 +607,10 @@ class Oracle:
     def kind(self) -> DrafterKind:
         return DrafterKind.NONE
 
-    def begin(self, cached: int) -> int:
-        del self.followed[cached:]
+    def configure(self, settings: DraftSettings) -> None: ...
+
+    def begin(self, cached: int, unchanged: int) -> int:
+        del self.followed[unchanged:]
         return len(self.followed)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:

@@ -82,6 +82,8 @@ class SpeculationStatistics:
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0  # target passes after the prefill, plain ones included
     sample_seconds: float = 0.0
+    by_drafter: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rounds, drafted, verified and accepted of each way to draft, where several took part."""
 
     @property
     def acceptance_rate(self) -> float | None:
@@ -99,6 +101,10 @@ class SpeculationStatistics:
         return tuple(count / self.rounds for count in self.accepted_at) if self.rounds else ()
 
 
+Spans = tuple[tuple[int, int], ...]
+"""Stretches of a text, each from its first character to the one after its last, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
     """How an answer came to be: enough to read its numbers and to ask for it again."""
@@ -113,6 +119,8 @@ class AnswerRecord:
     drafter: str = "none"  # the way of drafting, in the command line's words
     draft_path: str = ""
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
+    accepted_text: Spans = ()  # what of the message's text came from accepted draft tokens
+    accepted_reasoning: Spans = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,7 +344,7 @@ def _speculation_object(
     figures = finished.speculation
     active = finished.drafter is not DrafterKind.NONE and failed is None
     reason = "no drafter was asked for" if failed is None else str(failed)
-    return {
+    shown: dict[str, Any] = {
         "drafter": str(finished.drafter),
         "draft_path": draft_path,
         "active": active,
@@ -361,6 +361,9 @@ def _speculation_object(
         "verify_seconds": figures.verify_seconds,
         "sample_seconds": figures.sample_seconds,
     }
+    if figures.by_drafter:
+        shown["by_drafter"] = {kind: dict(counts) for kind, counts in figures.by_drafter.items()}
+    return shown
 
 
 def error_object(error: UserError) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from slipstream.engine.detokenizer import Detokenizer, Pieces
 from slipstream.engine.events import TextKind, TextPiece
+from slipstream.engine.marked_text import MarkedText, merged
 from slipstream.engine.reasoning import ReasoningFormat, ReasoningSplitter
 from slipstream.engine.stops import StopMatcher
 
@@ -27,6 +28,8 @@ class AnswerText:
         self._stops = StopMatcher([*stops, *end_strings])
         self._user_stops = frozenset(stops)
         self._splitter = ReasoningSplitter(reasoning) if reasoning else None
+        self._accepted = b""  # for each character that was not released yet
+        self._latest = bytes(1)  # the latest token's
 
     @property
     def ended(self) -> bool:
@@ -43,30 +46,26 @@ class AnswerText:
         """Whether the text fed last belongs to the reasoning."""
         return self._splitter is not None and self._splitter.reasoning
 
-    def feed(self, token: int) -> tuple[TextPiece, ...]:
-        """The text that became safe to show with this token."""
-        return self._split(self._stops.feed(self._detokenizer.feed(token)))
+    def feed(self, token: int, *, accepted: bool = False) -> tuple[TextPiece, ...]:
+        """The text that became safe to show with this token, which was drafted or not."""
+        self._latest = bytes([accepted])
+        return self._split(self._stops.feed(self._noted(self._detokenizer.feed(token))))
 
     def finish(self) -> tuple[TextPiece, ...]:
         """What was still held back, now that no more tokens come."""
-        rest = self._stops.feed(self._detokenizer.finish()) + self._stops.finish()
+        rest = self._stops.feed(self._noted(self._detokenizer.finish())) + self._stops.finish()
         last = self._splitter.finish() if self._splitter else ()
         return merged([*self._split(rest), *last])
+
+    def _noted(self, text: str) -> str:
+        self._accepted += self._latest * len(text)
+        return text
 
     def _split(self, text: str) -> tuple[TextPiece, ...]:
         if not text:
             return ()
+        # stop strings only ever hold text back or cut it off, so that it is released in order
+        accepted, self._accepted = self._accepted[: len(text)], self._accepted[len(text) :]
         if self._splitter is None:
-            return (TextPiece(TextKind.ANSWER, text),)
-        return self._splitter.feed(text)
-
-
-def merged(pieces: Iterable[TextPiece]) -> tuple[TextPiece, ...]:
-    """The same text with neighbours of one kind joined."""
-    result: list[TextPiece] = []
-    for piece in pieces:
-        if result and result[-1].kind == piece.kind:
-            result[-1] = TextPiece(piece.kind, result[-1].text + piece.text)
-        else:
-            result.append(piece)
-    return tuple(result)
+            return tuple(MarkedText(text, accepted).pieces(TextKind.ANSWER))
+        return self._splitter.feed(text, accepted)

@@ -19,10 +19,15 @@ class TextKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A run of text of one kind; never empty, always whole characters."""
+    """A run of text of one kind; never empty, always whole characters.
+
+    `accepted`: all of it came from drafted tokens the target accepted. A character spelled by
+    several tokens counts as the last one's.
+    """
 
     kind: TextKind
     text: str
+    accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

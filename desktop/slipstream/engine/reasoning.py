@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from slipstream.engine.events import TextKind, TextPiece
+from slipstream.engine.marked_text import MarkedText, merged
 
 
 class TagEffect(Enum):
@@ -269,11 +270,11 @@ class ReasoningSplitter:
         self._tags = reasoning.tags
         self._fresh = True  # no text of this block yet
         self._enter(_Mode.REASONING if reasoning.starts_open else _Mode.BEFORE)
-        self._buffer = ""
-        self._space = ""  # white space, or a tail tag, that may still turn out to stand at a border
+        self._buffer = MarkedText()
+        self._space = MarkedText()  # white space, or a tail tag, that may yet stand at a border
         self._tail_held = False
         self._trim = reasoning.starts_open or reasoning.after_tag  # white space here is a tag's
-        self._header = ""
+        self._header = MarkedText()
         self._spelled_header = False  # the header began with letters, not with a control token
         self._seen: set[TextKind] = set()
         self._pieces: list[TextPiece] = []
@@ -283,9 +284,12 @@ class ReasoningSplitter:
         """Whether what was fed last belongs to the reasoning."""
         return self._mode is _Mode.REASONING
 
-    def feed(self, text: str) -> tuple[TextPiece, ...]:
-        """The pieces that became certain with this text."""
-        self._buffer += text
+    def feed(self, text: str, accepted: bytes = b"") -> tuple[TextPiece, ...]:
+        """The pieces that became certain with this text.
+
+        `accepted` has 1 for each character that was drafted, else 0; left out, none was.
+        """
+        self._buffer += MarkedText(text, accepted or bytes(len(text)))
         self._advance(final=False)
         return self._collected()
 
@@ -294,22 +298,17 @@ class ReasoningSplitter:
         self._advance(final=True)
         if self._mode is _Mode.HEADER and self._spelled_header:
             self._release_header()
-        if not self._tail_held and not (self._trim and self._fresh) and self._space:
+        if not self._tail_held and not (self._trim and self._fresh) and self._space.text:
             kind = TextKind.REASONING if self._mode is _Mode.REASONING else TextKind.ANSWER
-            self._pieces.append(TextPiece(kind, self._space))
-        self._space = ""
+            self._pieces += self._space.pieces(kind)
+        self._space = MarkedText()
         return self._collected()
 
     def _collected(self) -> tuple[TextPiece, ...]:
-        """The pieces so far, neighbours of one kind joined."""
-        joined: list[TextPiece] = []
-        for piece in self._pieces:
-            if joined and joined[-1].kind is piece.kind:
-                joined[-1] = TextPiece(piece.kind, joined[-1].text + piece.text)
-            else:
-                joined.append(piece)
+        """The pieces so far, joined where they can be."""
+        joined = merged(self._pieces)
         self._pieces = []
-        return tuple(joined)
+        return joined
 
     def _active_tags(self) -> tuple[ReasoningTag, ...]:
         """The tags that count at this point."""
@@ -331,10 +330,10 @@ class ReasoningSplitter:
         self._active = self._active_tags()
 
     def _advance(self, final: bool) -> None:
-        buffer, at = self._buffer, 0
+        buffer, at = self._buffer.text, 0
         while at < len(buffer):
             if not self._active and self._mode is _Mode.ANSWER:
-                self._text(buffer[at:])
+                self._text(self._buffer[at:])
                 at = len(buffer)
                 break
             complete: ReasoningTag | None = None
@@ -348,48 +347,51 @@ class ReasoningSplitter:
             if waiting:
                 break
             if complete is not None:
-                at += len(complete.text)
-                self._apply(complete)
+                end = at + len(complete.text)
+                self._apply(complete, self._buffer[at:end])
+                at = end
             else:
-                self._character(buffer[at])
+                self._character(self._buffer[at : at + 1])
                 at += 1
-        self._buffer = buffer[at:]
+        self._buffer = self._buffer[at:]
 
-    def _character(self, character: str) -> None:
+    def _character(self, character: MarkedText) -> None:
         if self._mode is _Mode.HEADER:
             self._header += character
-            if len(self._header) > _LONGEST_HEADER:
+            if len(self._header.text) > _LONGEST_HEADER:
                 self._release_header()
-        elif character.isspace():
+        elif character.text.isspace():
             self._space += character
         else:
             if self._mode is _Mode.BEFORE:
                 self._enter(_Mode.ANSWER)
             self._text(character)
 
-    def _text(self, text: str) -> None:
+    def _text(self, text: MarkedText) -> None:
         kind = _TEXT_MODES[self._mode]
-        space = "" if self._fresh and self._trim else self._space
+        space = MarkedText() if self._fresh and self._trim else self._space
         if self._fresh and kind in self._seen:
-            space = "\n\n"
-        self._space, self._tail_held = "", False
+            space = MarkedText("\n\n", bytes(2))
+        self._space, self._tail_held = MarkedText(), False
         if self._fresh:
             self._fresh = False
             self._active = self._active_tags()
         self._seen.add(kind)
-        self._pieces.append(TextPiece(kind, space + text))
+        self._pieces += (space + text).pieces(kind)
 
     def _release_header(self) -> None:
-        header = self._header if self._spelled_header else self._header.lstrip()
-        self._header = ""
+        header = self._header
+        if not self._spelled_header:
+            header = header[len(header.text) - len(header.text.lstrip()) :]
+        self._header = MarkedText()
         self._enter(_Mode.ANSWER)
-        if header:
+        if header.text:
             self._text(header)
 
-    def _apply(self, tag: ReasoningTag) -> None:
+    def _apply(self, tag: ReasoningTag, spelled: MarkedText) -> None:
         effect = tag.effect
         if effect is TagEffect.TAIL:
-            self._space += tag.text
+            self._space += spelled
             self._tail_held = True
             return
         if effect is TagEffect.DROP or (
@@ -400,20 +402,21 @@ class ReasoningSplitter:
             return
         if effect is TagEffect.OPEN and self._mode is _Mode.REASONING:
             return
-        space, self._space, self._tail_held = self._space, "", False
+        space, self._space, self._tail_held = self._space, MarkedText(), False
         if effect is TagEffect.HEADER:
             if self._mode is not _Mode.HEADER:
                 self._spelled_header = not tag.anywhere
-                self._header = space if self._spelled_header and not self._trim else ""
+                kept = self._spelled_header and not self._trim
+                self._header = space if kept else MarkedText()
             self._trim = True
-            self._header += " " if tag.anywhere else tag.text
+            self._header += MarkedText(" ", bytes(1)) if tag.anywhere else spelled
             self._enter(_Mode.HEADER)
             return
         self._trim = self._fresh = True
         if effect is TagEffect.OPEN:
             self._enter(_Mode.REASONING)
         elif effect is TagEffect.BODY:
-            self._enter(_Mode.REASONING if _is_reasoning(self._header) else _Mode.ANSWER)
+            self._enter(_Mode.REASONING if _is_reasoning(self._header.text) else _Mode.ANSWER)
         else:
             self._enter(_Mode.BEFORE)
-        self._header = ""
+        self._header = MarkedText()

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slipstream.chat.records import FinishReason
-from slipstream.engine.answer_text import AnswerText, merged
+from slipstream.engine.answer_text import AnswerText
 from slipstream.engine.cache import TokenCache
 from slipstream.engine.detokenizer import Pieces
 from slipstream.engine.events import (
@@ -33,11 +37,12 @@ from slipstream.engine.llama import (
     DecodeAborted,
     Model,
 )
+from slipstream.engine.marked_text import merged
 from slipstream.engine.reasoning import ReasoningFormat
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import MAX_SEED, SamplerSettings
 from slipstream.engine.speculation.counter import SpeculationCounter
-from slipstream.engine.speculation.drafter import Draft, Drafter, NullDrafter
+from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, NullDrafter
 from slipstream.engine.speculation.verify import Verdict, verify
 from slipstream.engine.stopwatch import Stopwatch
 from slipstream.errors import (
@@ -51,16 +56,21 @@ from slipstream.errors import (
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+_PREFILL_ONLY = SamplerSettings(max_tokens=0)
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What to continue and how. `prompt` holds token ids, its BOS included."""
+    """What to continue and how. `prompt` holds token ids, its BOS included.
+
+    Without `speculate` this one answer is written without the drafter, which stays.
+    """
 
     prompt: Sequence[int]
     settings: SamplerSettings = field(default_factory=SamplerSettings)
     reasoning: ReasoningFormat | None = None
     end_strings: tuple[str, ...] = ()  # end-of-turn texts, never shown
+    speculate: bool = True
 
 
 def chunk_plan(start: int, end: int, n_batch: int) -> tuple[range, ...]:
@@ -94,6 +104,7 @@ class GenerationSession:
         self._drafter_failure: UserError | None = None
         self._counter = SpeculationCounter()
         self._began_with = self._drafter.kind
+        self._unchanged = sys.maxsize  # of what the drafter followed, tokens that still stand
 
     @property
     def context(self) -> Context:
@@ -119,6 +130,22 @@ class GenerationSession:
             raise EngineError("The draft cannot be changed while an answer is being written.")
         self._drafter.close()
         self._drafter = drafter
+        self._unchanged = sys.maxsize
+
+    def next_token_probabilities(self, tokens: Sequence[int]) -> NDArray[np.float64]:
+        """What the target expects after `tokens`: softmax of its logits, shape (n_vocab,).
+
+        Evaluated without the drafter. Raises like `generate`, and `EngineError` when cancelled.
+        """
+        request = GenerationRequest(tokens, speculate=False, settings=_PREFILL_ONLY)
+        *_, last = self.generate(request)
+        assert isinstance(last, Finished)
+        if last.reason is FinishReason.CANCELLED:
+            raise EngineError("The evaluation was cancelled.")
+        logits = np.ctypeslib.as_array(self._context.logits(-1), shape=(self._model.n_vocab,))
+        weights = np.exp(logits.astype(np.float64) - logits.max())
+        probabilities: NDArray[np.float64] = weights / weights.sum()
+        return probabilities
 
     @property
     def n_ctx(self) -> int:
@@ -156,9 +183,14 @@ class GenerationSession:
             raise EngineError("The session is already writing an answer.")
         self._check_prompt(request.prompt)
         self._busy = True
+        resting = self._drafter
+        if not request.speculate:
+            self._drafter = NullDrafter()
         try:
             yield from self._answer(request)
         finally:
+            if not request.speculate:
+                self._drafter = resting
             self._busy = False
             self._abort.clear()
             if self._context.is_open:
@@ -190,7 +222,10 @@ class GenerationSession:
         try:
             # the last prompt token is always evaluated, for its logits
             shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
-            cached = self._begin_drafting(self.cache.trim(shared))
+            cached = self.cache.trim(shared)
+            self._unchanged = min(self._unchanged, cached)
+            if request.speculate:
+                cached = self._begin_drafting(cached)
             watch = Stopwatch(self._clock, len(prompt), cached, asked)
             chain.prime(prompt)
             row = 0
@@ -224,11 +259,13 @@ class GenerationSession:
 
     def _begin_drafting(self, cached: int) -> int:
         """Trim both caches to what target and drafter share; returns that length."""
+        unchanged, self._unchanged = self._unchanged, sys.maxsize
         while True:
-            followed = self._drafting(self._drafter.begin, cached, otherwise=cached)
+            followed = self._drafting(self._drafter.begin, cached, unchanged, otherwise=cached)
             if followed >= cached:
                 return cached
             cached = self.cache.trim(followed)
+            unchanged = min(unchanged, cached)
 
     def _drafting(self, step: Callable[..., _T], *arguments: object, otherwise: _T) -> _T:
         """Let the drafter do a step. One that fails is closed, and the answer goes on without."""
@@ -343,9 +380,10 @@ class GenerationSession:
         limit = room if tokens_left < 0 else min(room, tokens_left - 1)
         if limit < 1:
             return Draft()
+        kind = self._drafter.kind
         draft = self._drafting(self._drafter.draft, history, limit, otherwise=Draft())
         assert len(draft.tokens) <= limit
-        return draft
+        return draft if draft.kind else replace(draft, kind=kind)
 
     def _emit(
         self,
@@ -365,7 +403,7 @@ class GenerationSession:
             emitted.append(token)
             if verdict.ended and len(emitted) == len(verdict.tokens):
                 break  # an end-of-generation token has no text
-            pieces += text.feed(token)
+            pieces += text.feed(token, accepted=len(emitted) <= verdict.accepted)
             reasoning_tokens += text.reasoning
             if text.ended:
                 break
@@ -374,7 +412,8 @@ class GenerationSession:
         self._drafting(self._drafter.accept, kept, otherwise=None)
         flags = tuple(index < verdict.accepted for index in range(len(emitted)))
         if evaluated:
-            self._counter.passed(len(draft.tokens), len(draft.tokens), sum(flags))
+            count = len(draft.tokens)
+            self._counter.passed(count, count, sum(flags), draft.kind or DrafterKind.NONE)
         watch.sampled(len(emitted))
         watch.reasoned(reasoning_tokens, still=text.reasoning)
         return TextRun(

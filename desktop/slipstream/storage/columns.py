@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from slipstream.chat.records import (
     AnswerRecord,
     FinishReason,
     GenerationStatistics,
+    Spans,
     SpeculationStatistics,
 )
 
@@ -65,6 +67,8 @@ def answer_to_column(answer: AnswerRecord) -> str | bytes:
         "drafter": answer.drafter,
         "draft_path": answer.draft_path,
         "speculation": asdict(answer.speculation),
+        "accepted_text": list(chain.from_iterable(answer.accepted_text)),
+        "accepted_reasoning": list(chain.from_iterable(answer.accepted_reasoning)),
     }
     return text_to_column(json.dumps(_tagged(content), ensure_ascii=False, allow_nan=False))
 
@@ -86,7 +90,14 @@ def answer_from_column(value: str | bytes) -> AnswerRecord:
         drafter=content.get("drafter", "none"),
         draft_path=content.get("draft_path", ""),
         speculation=_known(SpeculationStatistics, content.get("speculation", {})),
+        accepted_text=_spans(content.get("accepted_text", ())),
+        accepted_reasoning=_spans(content.get("accepted_reasoning", ())),
     )
+
+
+def _spans(ends: Sequence[int]) -> Spans:
+    """Pairs from a list in which starts and ends alternate."""
+    return tuple(zip(ends[::2], ends[1::2], strict=True))
 
 
 def _known(record: type[_Record], values: Mapping[str, Any]) -> _Record:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slipstream.chat.records import AnswerRecord, Message, Role
+from slipstream.chat.records import AnswerRecord, Message, Role, Spans
 from slipstream.engine.events import Finished, TextKind, TextPiece
 
 
@@ -46,8 +46,24 @@ class LiveAnswer:
                 drafter=str(finished.drafter),
                 draft_path=draft_path,
                 speculation=finished.speculation,
+                accepted_text=self._accepted(TextKind.ANSWER),
+                accepted_reasoning=self._accepted(TextKind.REASONING),
             ),
         )
 
     def _joined(self, kind: TextKind) -> str:
         return "".join(piece.text for piece in self.pieces if piece.kind is kind)
+
+    def _accepted(self, kind: TextKind) -> Spans:
+        """Where the text of this kind came from accepted draft tokens."""
+        spans: list[tuple[int, int]] = []
+        end = 0
+        for piece in self.pieces:
+            if piece.kind is not kind:
+                continue
+            start, end = end, end + len(piece.text)
+            if piece.accepted and spans and spans[-1][1] == start:
+                spans[-1] = (spans[-1][0], end)
+            elif piece.accepted:
+                spans.append((start, end))
+        return tuple(spans)

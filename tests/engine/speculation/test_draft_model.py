@@ -213,9 +213,9 @@ class Failing(PromptLookupDrafter):
         if step == self.step:
             raise self.error
 
-    def begin(self, cached: int) -> int:
+    def begin(self, cached: int, unchanged: int) -> int:
         self._fail("begin")
-        return super().begin(cached)
+        return super().begin(cached, unchanged)
 
     def process(self, tokens: object, first_position: int) -> None:
         self._fail("process")

@@ -77,10 +77,10 @@ def test_truncating_leaves_what_growing_alone_would(
 def test_the_drafter_follows_the_history_and_its_limits() -> None:
     drafter = PromptLookupDrafter(DraftSettings(n_draft_max=3))
     history = [1, 2, 3, 4, 5, 6, 1, 2, 3]
-    assert drafter.begin(0) == 0
+    assert drafter.begin(0, 0) == 0
     assert drafter.draft(history, 10).tokens == (4, 5, 6)
     assert drafter.draft(history, 2).tokens == (4, 5)
-    assert drafter.begin(4) == 4
+    assert drafter.begin(4, 4) == 4
     assert drafter.draft([1, 2, 3, 4, 2, 3], 3).tokens == ()
 
 

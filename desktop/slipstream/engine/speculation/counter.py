@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
 from slipstream.chat.records import SpeculationStatistics
+from slipstream.engine.speculation.drafter import DrafterKind
 
 
 class SpeculationCounter:
@@ -18,9 +21,13 @@ class SpeculationCounter:
         self._verified = 0
         self._accepted = 0
         self._accepted_at: list[int] = []
+        self._by_drafter: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
-    def passed(self, drafted: int, verified: int, accepted: int) -> None:
-        """A target pass ended: of `drafted` tokens it saw `verified`, and `accepted` stand."""
+    def passed(self, drafted: int, verified: int, accepted: int, kind: DrafterKind) -> None:
+        """A target pass ended: of `drafted` tokens it saw `verified`, and `accepted` stand.
+
+        `kind` tells who drafted them.
+        """
         if not verified:
             self._plain += 1
             return
@@ -29,6 +36,9 @@ class SpeculationCounter:
         self._verified += verified
         self._accepted += accepted
         self._accepted_at += [0] * (verified - len(self._accepted_at))
+        self._by_drafter[kind].update(
+            rounds=1, drafted=drafted, verified=verified, accepted=accepted
+        )
         for position in range(accepted):
             self._accepted_at[position] += 1
 
@@ -44,4 +54,7 @@ class SpeculationCounter:
             draft_seconds=self.draft_seconds,
             verify_seconds=self.verify_seconds,
             sample_seconds=self.sample_seconds,
+            by_drafter={str(kind): dict(counts) for kind, counts in self._by_drafter.items()}
+            if len(self._by_drafter) > 1
+            else {},
         )

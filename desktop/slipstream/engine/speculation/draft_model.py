@@ -45,10 +45,14 @@ class DraftModelDrafter:
         """A draft model."""
         return DrafterKind.DRAFT_MODEL
 
-    def begin(self, cached: int) -> int:
+    def configure(self, settings: DraftSettings) -> None:
+        """Take other settings."""
+        self._settings = settings
+
+    def begin(self, cached: int, unchanged: int) -> int:
         """Keep the shared prefix; what is missing comes with the history."""
         self.cache.recover()
-        self.cache.trim(cached)
+        self.cache.trim(unchanged)
         self._said = 0
         return cached
 

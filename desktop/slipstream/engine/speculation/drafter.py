@@ -60,9 +60,13 @@ MAX_DRAFT = 32
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Tokens proposed to follow the pending one."""
+    """Tokens proposed to follow the pending one, and who proposed them.
+
+    `kind` is None where that is the drafter itself, and another where it asked somebody else.
+    """
 
     tokens: tuple[int, ...] = ()
+    kind: DrafterKind | None = None
 
 
 class Drafter(Protocol):
@@ -77,11 +81,16 @@ class Drafter(Protocol):
     def kind(self) -> DrafterKind:
         """The way it drafts."""
 
-    def begin(self, cached: int) -> int:
+    def configure(self, settings: DraftSettings) -> None:
+        """Draft by these settings from the next draft on; nothing is loaded anew."""
+
+    def begin(self, cached: int, unchanged: int) -> int:
         """A new answer starts, and the target's cache holds the first `cached` prompt tokens.
 
-        Forgets everything further on and returns how many of these the drafter has followed too;
-        the target evaluates the rest again, so that `process` sees it.
+        Of what the drafter has followed only the first `unchanged` tokens still stand: at most
+        `cached`, and fewer where the target has gone on without it since. Forgets everything
+        further on and returns how many of the cached tokens need not be seen again; the target
+        evaluates the rest once more, so that `process` sees it.
         """
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
@@ -111,7 +120,10 @@ class NullDrafter:
         """None at all."""
         return DrafterKind.NONE
 
-    def begin(self, cached: int) -> int:
+    def configure(self, settings: DraftSettings) -> None:
+        """Nothing to set."""
+
+    def begin(self, cached: int, unchanged: int) -> int:
         """Nothing to follow, so nothing is missing."""
         return cached
 

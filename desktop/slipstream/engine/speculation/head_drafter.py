@@ -93,13 +93,17 @@ class HeadDrafter(ABC):
         longest = self._settings.n_draft_max
         return longest if rollback is None else min(longest, rollback)
 
-    def begin(self, cached: int) -> int:
+    def configure(self, settings: DraftSettings) -> None:
+        """Take other settings."""
+        self._settings = settings
+
+    def begin(self, cached: int, unchanged: int) -> int:
         """Keep the shared prefix; a token less where the state after it is no longer known."""
         promised, self._promised = self._promised, -1
         self._said = 0
-        if 0 < cached == promised == len(self._tokens) - 1:
+        if 0 < cached == unchanged == promised == len(self._tokens) - 1:
             return cached
-        length = min(cached, len(self._tokens))
+        length = min(unchanged, len(self._tokens))
         self._trim(length)
         if length == 0 or self._states.after(length - 1) is not None:
             return length

@@ -77,9 +77,13 @@ class PromptLookupDrafter:
         """Prompt lookup."""
         return DrafterKind.PROMPT_LOOKUP
 
-    def begin(self, cached: int) -> int:
-        """Forget what is not in the cache; what is missing comes with the history."""
-        self._index.truncate(cached)
+    def configure(self, settings: DraftSettings) -> None:
+        """Take other settings."""
+        self._settings = settings
+
+    def begin(self, cached: int, unchanged: int) -> int:
+        """Forget what does not stand any more; what is missing comes with the history."""
+        self._index.truncate(unchanged)
         return cached
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:

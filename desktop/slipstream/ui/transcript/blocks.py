@@ -9,16 +9,17 @@ nothing of Qt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from slipstream.ui.transcript.source_map import source_mapped
 
 CODE_LINES = 40  # lines of code shown as one block
 PLAIN_LINES = 40  # lines of unformatted text shown as one block
 
-_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 60})
+_PARSER = source_mapped("commonmark", {"html": False, "maxNesting": 60})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable(["html_block", "html_inline"])
 
@@ -41,7 +42,7 @@ class Block:
     """A piece of a message. `source` is Markdown, but for PLAIN and CODE the text itself.
 
     `continues` and `continued` say that the block before or after belongs to the same list,
-    code block or plain text.
+    code block or plain text. `line` is the number of its first line in the message, from 0.
     """
 
     kind: BlockKind
@@ -49,6 +50,7 @@ class Block:
     language: str = ""
     continues: bool = False
     continued: bool = False
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def split_plain(text: str) -> list[Block]:
             "\n".join(lines[start : start + PLAIN_LINES]),
             continues=start > 0,
             continued=start + PLAIN_LINES < len(lines),
+            line=start,
         )
         for start in starts
     ]
@@ -92,6 +95,7 @@ class GrowingText:
         self.references: dict[str, object] = {}
         self._finished: list[Block] = []
         self._open = ""  # the text after the finished blocks
+        self._open_line = 0  # the number of its first line
         self._continues = False  # the first open block carries on from the last finished one
 
     def append(self, text: str) -> None:
@@ -106,28 +110,25 @@ class GrowingText:
 
     def open_blocks(self) -> list[Block]:
         """The blocks that may still change, as they look now."""
-        blocks = [cut.block for cut in _cut(self._open, self.references)]
+        blocks = [cut.block for cut in _cut(self._open, self.references, self._open_line)]
         if blocks and self._continues:
-            blocks[0] = _continuing(blocks[0])
+            blocks[0] = replace(blocks[0], continues=True)
         return blocks
 
     def _settle(self) -> None:
         whole_lines = self._open[: self._open.rfind("\n") + 1]
-        cuts = _cut(whole_lines, self.references)
+        cuts = _cut(whole_lines, self.references, self._open_line)
         if len(cuts) < 2:
             return
         blocks = [cut.block for cut in cuts[:-1]]
         if self._continues:
-            blocks[0] = _continuing(blocks[0])
+            blocks[0] = replace(blocks[0], continues=True)
         self._finished += blocks
         last = cuts[-1]
         self._continues = last.block.continues
         lines = self._open.split("\n")
         self._open = last.prefix + "\n".join(lines[last.line :])
-
-
-def _continuing(block: Block) -> Block:
-    return Block(block.kind, block.source, block.language, True, block.continued)
+        self._open_line += last.line - last.prefix.count("\n")
 
 
 def _normalised(text: str) -> str:
@@ -147,7 +148,7 @@ _KINDS = {
 }
 
 
-def _cut(text: str, references: dict[str, object]) -> list[_Cut]:
+def _cut(text: str, references: dict[str, object], first_line: int = 0) -> list[_Cut]:
     tokens: list[Token] = []
     _PARSER.block.parse(text, _PARSER, {"references": references}, tokens)
     lines = text.split("\n")
@@ -160,20 +161,23 @@ def _cut(text: str, references: dict[str, object]) -> list[_Cut]:
             start, end = _extent(token)
             if in_list:
                 before = cuts[-1]
-                cuts[-1] = _Cut(_continued(before.block), before.line)
-            block = Block(BlockKind.LIST_ITEM, _slice(lines, start, end), continues=in_list)
+                cuts[-1] = _Cut(replace(before.block, continued=True), before.line)
+            source = _slice(lines, start, end)
+            line = first_line + start
+            block = Block(BlockKind.LIST_ITEM, source, continues=in_list, line=line)
             cuts.append(_Cut(block, start))
             in_list = True
         elif token.level == 0 and token.type == "fence":
-            cuts += _cut_code(token, lines)
+            cuts += _cut_code(token, lines, first_line)
         elif token.level == 0 and token.nesting >= 0 and token.map and token.type != "inline":
             start, end = _extent(token)
             kind = _KINDS.get(token.type, BlockKind.MARKDOWN)
-            cuts.append(_Cut(Block(kind, _slice(lines, start, end)), start))
+            block = Block(kind, _slice(lines, start, end), line=first_line + start)
+            cuts.append(_Cut(block, start))
     return cuts
 
 
-def _cut_code(token: Token, lines: list[str]) -> list[_Cut]:
+def _cut_code(token: Token, lines: list[str], first_line: int) -> list[_Cut]:
     """A fenced block in runs of lines; each run knows the fence that would reopen it."""
     start, _ = _extent(token)
     fence = lines[start] + "\n"
@@ -187,16 +191,13 @@ def _cut_code(token: Token, lines: list[str]) -> list[_Cut]:
             language,
             continues=first > 0,
             continued=first + CODE_LINES < len(code),
+            line=first_line + start + 1 + first,
         )
         if first == 0:
             cuts.append(_Cut(block, start))
         else:
             cuts.append(_Cut(block, start + 1 + first, fence))
     return cuts
-
-
-def _continued(block: Block) -> Block:
-    return Block(block.kind, block.source, block.language, block.continues, True)
 
 
 def _extent(token: Token) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markdown_it.token import Token
@@ -24,7 +25,9 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
+from slipstream.ui.transcript.accepted import joined, marks_at_end, marks_within, runs
 from slipstream.ui.transcript.blocks import Block, BlockKind, parse
+from slipstream.ui.transcript.source_map import content_offsets
 from slipstream.ui.transcript.style import ReadingStyle
 from slipstream.ui.wrapping import wrap_mode
 
@@ -46,9 +49,16 @@ class SealedDocument(QTextDocument):
 
 
 def build_document(
-    block: Block, references: dict[str, object], style: ReadingStyle, muted: bool = False
+    block: Block,
+    references: dict[str, object],
+    style: ReadingStyle,
+    muted: bool = False,
+    accepted: Sequence[bytes] = (),
 ) -> QTextDocument:
-    """The block as a document without margins, not laid out yet."""
+    """The block as a document without margins, not laid out yet.
+
+    `accepted` marks for each line of the source the characters to be coloured; () for none.
+    """
     document = SealedDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
@@ -59,13 +69,13 @@ def build_document(
     colour = style.muted if muted else style.text
     if block.kind is BlockKind.CODE:
         document.setDefaultFont(style.code_font)
-        _insert_lines(document, block.source, style.code_line_height, style.text)
+        _insert_lines(document, block.source, style, joined(accepted))
     elif block.kind is BlockKind.PLAIN:
         document.setDefaultFont(style.body_font)
         _insert_paragraphs(document, block.source, style.line_height, colour)
     elif block.kind is not BlockKind.RULE:
         document.setDefaultFont(style.body_font)
-        writer = _MarkdownWriter(document, style, colour)
+        writer = _MarkdownWriter(document, style, colour, block.source, accepted)
         if block.kind is BlockKind.QUOTE:
             writer.leave_outer_quote_to_the_row()
         writer.write(parse(block.source, references))
@@ -78,13 +88,31 @@ def _line_format(height: int) -> QTextBlockFormat:
     return block_format
 
 
-def _insert_lines(document: QTextDocument, text: str, height: int, colour: QColor) -> None:
+def _insert_lines(document: QTextDocument, text: str, style: ReadingStyle, accepted: bytes) -> None:
     """All lines as one paragraph, so that they stay one block of colour."""
     cursor = QTextCursor(document)
-    cursor.setBlockFormat(_line_format(height))
+    cursor.setBlockFormat(_line_format(style.code_line_height))
     char_format = QTextCharFormat()
-    char_format.setForeground(colour)
-    cursor.insertText(text.translate(_UNSAFE), char_format)
+    char_format.setForeground(style.text)
+    _insert(cursor, text, char_format, style, accepted)
+
+
+def _insert(
+    cursor: QTextCursor,
+    text: str,
+    char_format: QTextCharFormat,
+    style: ReadingStyle,
+    accepted: bytes,
+) -> None:
+    """Insert text, on another ground where `accepted` has a mark for the character."""
+    text = text.translate(_UNSAFE)  # of the same length
+    if not any(accepted):
+        cursor.insertText(text, char_format)
+        return
+    marked = QTextCharFormat(char_format)
+    marked.setBackground(QBrush(style.accepted))
+    for start, end, is_accepted in runs(accepted):
+        cursor.insertText(text[start:end], marked if is_accepted else char_format)
 
 
 def _insert_paragraphs(document: QTextDocument, text: str, height: int, colour: QColor) -> None:
@@ -102,9 +130,19 @@ def _insert_paragraphs(document: QTextDocument, text: str, height: int, colour: 
 class _MarkdownWriter:
     """Writes Markdown tokens into an empty document."""
 
-    def __init__(self, document: QTextDocument, style: ReadingStyle, colour: QColor) -> None:
+    def __init__(
+        self,
+        document: QTextDocument,
+        style: ReadingStyle,
+        colour: QColor,
+        source: str,
+        accepted: Sequence[bytes],
+    ) -> None:
         self._document = document
         self._style = style
+        self._source = source.split("\n") if accepted else []
+        self._accepted = accepted
+        self._cell_end = (0, 0)  # the line of the table cell before, and where in it that ended
         self._cursor = QTextCursor(document)
         self._base = QTextCharFormat()
         self._base.setForeground(colour)
@@ -180,7 +218,8 @@ class _MarkdownWriter:
         elif opener == "th_open":
             base = QTextCharFormat(self._base)
             base.setFontWeight(QFont.Weight.DemiBold)
-        self._write_inline(token.children or [], base)
+        is_cell = opener in ("th_open", "td_open")
+        self._write_inline(token, base, self._marks_of(token, is_cell) if self._accepted else b"")
 
     def _on_fence(self, token: Token, _tokens: list[Token], _position: int) -> None:
         char_format = QTextCharFormat(self._base)
@@ -193,7 +232,12 @@ class _MarkdownWriter:
             self._style.code_line_height, QTextBlockFormat.LineHeightTypes.MinimumHeight.value
         )
         self._cursor.setBlockFormat(block_format)
-        self._insert(token.content.removesuffix("\n"), char_format)
+        content = token.content.removesuffix("\n")
+        marks = b""
+        if self._accepted and token.map is not None:
+            first = token.map[0] + (token.type == "fence")
+            marks = self._marks_of_lines(content.split("\n"), first)
+        self._insert(content, char_format, marks)
 
     _on_code_block = _on_fence
 
@@ -315,13 +359,36 @@ class _MarkdownWriter:
 
     # ---- inline ----
 
-    def _insert(self, text: str, char_format: QTextCharFormat) -> None:
-        self._cursor.insertText(text.translate(_UNSAFE), char_format)
+    def _insert(self, text: str, char_format: QTextCharFormat, accepted: bytes = b"") -> None:
+        _insert(self._cursor, text, char_format, self._style, accepted)
 
-    def _write_inline(self, children: list[Token], base: QTextCharFormat) -> None:
+    def _marks_of(self, inline: Token, is_cell: bool) -> bytes:
+        """For each character of the inline source whether it was drafted."""
+        assert inline.map is not None
+        first = inline.map[0]
+        if not is_cell:
+            return self._marks_of_lines(inline.content.split("\n"), first)
+        begin = self._cell_end[1] if self._cell_end[0] == first else 0
+        source, accepted = self._source[first], self._accepted[first]
+        marks, end = marks_within(inline.content, source, accepted, begin)
+        self._cell_end = (first, end)
+        return marks
+
+    def _marks_of_lines(self, lines: list[str], first: int) -> bytes:
+        return joined(
+            [
+                marks_at_end(line, self._source[number], self._accepted[number])
+                if number < len(self._source)
+                else bytes(len(line))
+                for number, line in enumerate(lines, first)
+            ]
+        )
+
+    def _write_inline(self, inline: Token, base: QTextCharFormat, accepted: bytes) -> None:
         stack = [base]
-        for child in children:
+        for child in inline.children or []:
             top = stack[-1]
+            marks = _marks_within_inline(child, inline.content, accepted) if accepted else b""
             if child.nesting == 1:
                 stack.append(self._opened(child, top))
             elif child.nesting == -1:
@@ -337,11 +404,11 @@ class _MarkdownWriter:
                 )
                 code.setFontFixedPitch(True)
                 code.setBackground(QBrush(self._style.inline_code))
-                self._insert(child.content, code)
+                self._insert(child.content, code, marks)
             elif child.type == "image":
                 self._write_image(child, top)
             else:
-                self._insert(child.content, top)
+                self._insert(child.content, top, marks)
 
     def _opened(self, token: Token, above: QTextCharFormat) -> QTextCharFormat:
         char_format = QTextCharFormat(above)
@@ -367,6 +434,15 @@ class _MarkdownWriter:
         char_format.setAnchorHref(address)
         char_format.setForeground(self._style.accent)
         char_format.setFontUnderline(True)
+
+
+def _marks_within_inline(token: Token, source: str, accepted: bytes) -> bytes:
+    """For each character of a token's content whether it was drafted."""
+    offsets = content_offsets(token, source)
+    if offsets is None:
+        return b""
+    marks = accepted[offsets.start : offsets.stop]
+    return marks if len(marks) == len(token.content) else marks[:1] * len(token.content)
 
 
 def _table_shape(tokens: list[Token], position: int) -> tuple[int, int]:

@@ -12,8 +12,9 @@ from operator import attrgetter
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QFontMetrics
 
-from slipstream.chat.records import Message, Role
+from slipstream.chat.records import Message, Role, Spans
 from slipstream.engine.events import TextKind, TextPiece
+from slipstream.ui.transcript.accepted import AcceptedText
 from slipstream.ui.transcript.blocks import Block, GrowingText, split_markdown, split_plain
 from slipstream.ui.transcript.row import DocumentCache, Row
 from slipstream.ui.transcript.style import ReadingStyle
@@ -57,6 +58,7 @@ class Section:
 
     def __init__(self, muted: bool) -> None:
         self.rows: list[Row] = []
+        self._accepted = AcceptedText()
         self._muted = muted
         self._parts: list[str] = []
         self._has_words = False
@@ -72,9 +74,10 @@ class Section:
             self._parts = ["".join(self._parts)]
         return self._parts[0] if self._parts else ""
 
-    def append(self, text: str) -> None:
-        """Add what arrived; `refresh` shows it."""
+    def append(self, text: str, *, accepted: bool) -> None:
+        """Add what arrived, drafted or not; `refresh` shows it."""
         self._parts.append(text)
+        self._accepted.append(text, accepted=accepted)
         self._has_words = self._has_words or bool(text.strip())
         self._growing.append(text)
         self.is_behind = True
@@ -103,16 +106,30 @@ class Section:
         self._next = now + 4 * self._cost if is_costly else 0.0
         return changed
 
-    def show(self, text: str, blocks: Sequence[Block], references: dict[str, object]) -> None:
-        """Show a finished text, keeping rows that are the same already."""
+    def show_plain(self, text: str) -> None:
+        """Show a finished text as it is."""
+        self._show(text, split_plain(text), {}, ())
+
+    def show_markdown(self, text: str, accepted: Spans) -> None:
+        """Show a finished text, of which `accepted` came from accepted draft tokens."""
+        references: dict[str, object] = {}
+        self._show(text, split_markdown(text, references), references, accepted)
+
+    def _show(
+        self,
+        text: str,
+        blocks: Sequence[Block],
+        references: dict[str, object],
+        accepted: Spans,
+    ) -> None:
         self._parts = [text]
         self._has_words = bool(text.strip())
-        if references:  # a definition further down may change a link further up
-            self.rows = []
+        self._accepted = AcceptedText.of(text, accepted)
+        self.rows = []
         self._replace(0, blocks, references)
         self.is_behind = False
 
-    def conclude(self, text: str) -> None:
+    def conclude(self, text: str, accepted: Spans) -> None:
         """Show the final text; what was streamed is kept when it is just that.
 
         Cutting is the same at once and in pieces, but for links whose definition came later.
@@ -120,8 +137,7 @@ class Section:
         if text == self.text() and not self._growing.references:
             self.refresh(force=True)
             return
-        references: dict[str, object] = {}
-        self.show(text, split_markdown(text, references), references)
+        self.show_markdown(text, accepted)
 
     def charge(self, seconds: float) -> None:
         """Add the layout of the unfinished block to its cost."""
@@ -136,7 +152,7 @@ class Section:
             if row.block != block:
                 break
             kept += 1
-        fresh = [Row(block, references, self._muted) for block in blocks[kept:]]
+        fresh = [Row(block, references, self._accepted, self._muted) for block in blocks[kept:]]
         self.rows[first + kept :] = fresh
         return first + kept
 
@@ -180,7 +196,8 @@ class MessageItem:
         """Add text that arrived while the answer is live."""
         for piece in pieces:
             reasons = piece.kind is TextKind.REASONING
-            (self.reasoning if reasons else self.answer).append(piece.text)
+            section = self.reasoning if reasons else self.answer
+            section.append(piece.text, accepted=piece.accepted)
         self.refresh()
 
     def refresh(self, force: bool = False) -> None:
@@ -210,8 +227,9 @@ class MessageItem:
         """Turn the live answer into the final message."""
         self.message = message
         self.label = answer_label(message, self.label)
-        self.answer.conclude(message.text)
-        self.reasoning.conclude(message.reasoning)
+        record = message.answer
+        self.answer.conclude(message.text, record.accepted_text if record else ())
+        self.reasoning.conclude(message.reasoning, record.accepted_reasoning if record else ())
         self._laid_out = None
 
     def toggle(self) -> None:
@@ -249,14 +267,13 @@ class MessageItem:
 
     def _parse(self) -> None:
         assert self.message is not None
-        text, reasoning = self.message.text, self.message.reasoning
+        message, record = self.message, self.message.answer
         if self.is_user:
-            self.answer.show(text, split_plain(text), {})
+            self.answer.show_plain(message.text)
         else:
-            references: dict[str, object] = {}
-            self.answer.show(text, split_markdown(text, references), references)
-            references = {}
-            self.reasoning.show(reasoning, split_markdown(reasoning, references), references)
+            self.answer.show_markdown(message.text, record.accepted_text if record else ())
+            reasoned = record.accepted_reasoning if record else ()
+            self.reasoning.show_markdown(message.reasoning, reasoned)
         self._is_parsed = True
         self._laid_out = None
 

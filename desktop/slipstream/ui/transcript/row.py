@@ -16,6 +16,7 @@ from PySide6.QtGui import (
 )
 
 from slipstream.ui.theme import RADIUS_CONTROL
+from slipstream.ui.transcript.accepted import AcceptedText
 from slipstream.ui.transcript.blocks import Block, BlockKind
 from slipstream.ui.transcript.document import build_document
 from slipstream.ui.transcript.style import ReadingStyle
@@ -36,9 +37,12 @@ _GAP = 11  # above every other block: three quarters of the text size
 class Row:
     """A block with its place in a column of text. Created cheaply, laid out when in sight."""
 
-    def __init__(self, block: Block, references: dict[str, object], muted: bool) -> None:
+    def __init__(
+        self, block: Block, references: dict[str, object], accepted: AcceptedText, muted: bool
+    ) -> None:
         self.block = block
         self._references = references
+        self._accepted = accepted
         self._muted = muted
         self._document: QTextDocument | None = None
         self._height = 0
@@ -102,7 +106,8 @@ class Row:
         """The laid-out text, built again when it was let go."""
         if self._document is None:
             muted = self._muted or self.block.kind is BlockKind.QUOTE
-            self._document = build_document(self.block, self._references, style, muted)
+            marks = self._accepted.marks_of(self.block) if style.shows_accepted else ()
+            self._document = build_document(self.block, self._references, style, muted, marks)
             if self._width > 0:
                 inner = max(40, self._width - self._pad_left() - self._pad_right())
                 self._document.setTextWidth(inner)

@@ -20,8 +20,11 @@ from slipstream.ui.theme import (
 class ReadingStyle:
     """What drawing a conversation needs to know about the look."""
 
-    def __init__(self, tokens: Tokens, reading_px: int = READING_PX) -> None:
+    def __init__(
+        self, tokens: Tokens, reading_px: int = READING_PX, *, shows_accepted: bool = False
+    ) -> None:
         self.tokens = tokens
+        self.shows_accepted = shows_accepted  # whether accepted draft tokens are coloured
         self.reading_px = reading_px
         self.body_font = interface_font(reading_px)
         self.caption_font = tabular_font(CAPTION_PX)
@@ -38,6 +41,7 @@ class ReadingStyle:
         self.user_block = QColor(tokens.user_block)
         self.code_block = QColor(tokens.code_block)
         self.inline_code = QColor(mix(tokens.text, tokens.page, 0.07))
+        self.accepted = QColor(mix(tokens.accent, tokens.page, 0.2))
         self.selection = QColor(mix(tokens.accent, tokens.page, 0.26))
         self.heading_px = {1: reading_px + 7, 2: reading_px + 4, 3: reading_px + 2}
 
