@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
 from slipstream.bridge.engine_worker import EngineWorker, LoadTicket
 from slipstream.bridge.frame_pump import Frame, FramePump
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
 
 
 class EngineState(Enum):
@@ -19,6 +19,7 @@ class EngineState(Enum):
     LOADING = "loading"
     READY = "ready"
     ANSWERING = "answering"
+    CHECKING = "checking"
     CLOSED = "closed"
 
 
@@ -34,11 +35,14 @@ class EngineClient(QObject):
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError
     drafts_judged = Signal(object)  # tuple of DraftJudgement
+    check_progressed = Signal(int, int)  # tokens so far and at most
+    check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
 
     _load_requested = Signal(object)
     _answer_requested = Signal(object)
     _draft_requested = Signal(object)
     _judgement_requested = Signal(object)
+    _check_requested = Signal(object)
     _close_requested = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -56,6 +60,7 @@ class EngineClient(QObject):
         self._answer_requested.connect(self._worker.answer, queued)
         self._draft_requested.connect(self._worker.set_draft, queued)
         self._judgement_requested.connect(self._worker.judge_drafts, queued)
+        self._check_requested.connect(self._worker.check_losslessness, queued)
         self._close_requested.connect(self._worker.close, queued)
         self._worker.load_progressed.connect(self._receive_progress, queued)
         self._worker.model_loaded.connect(self._receive_model, queued)
@@ -64,6 +69,8 @@ class EngineClient(QObject):
         self._worker.draft_changed.connect(self.draft_changed, queued)
         self._worker.draft_failed.connect(self.draft_failed, queued)
         self._worker.drafts_judged.connect(self.drafts_judged, queued)
+        self._worker.check_progressed.connect(self.check_progressed, queued)
+        self._worker.check_ended.connect(self._receive_check, queued)
         self._thread.start()
 
     @property
@@ -105,9 +112,18 @@ class EngineClient(QObject):
         if self._state is not EngineState.CLOSED:
             self._judgement_requested.emit(paths)
 
+    def check_losslessness(self, request: LosslessnessRequest) -> bool:
+        """Compare answers with the draft and without; False when the engine is busy."""
+        if self._state is not EngineState.READY:
+            return False
+        self._worker.allow_answer()
+        self._set_state(EngineState.CHECKING)
+        self._check_requested.emit(request)
+        return True
+
     def stop(self) -> None:
-        """End the running answer; its `finished` frame follows."""
-        if self._state is EngineState.ANSWERING:
+        """End the running answer, whose `finished` frame follows, or check."""
+        if self._state in (EngineState.ANSWERING, EngineState.CHECKING):
             self._worker.cancel_answer()
 
     def shut_down(self) -> None:
@@ -156,6 +172,12 @@ class EngineClient(QObject):
         self._pump.drain()
         self._set_state(EngineState.READY if loaded else EngineState.EMPTY)
         return True
+
+    @Slot(object)
+    def _receive_check(self, outcome: object) -> None:
+        if self._state is EngineState.CHECKING:
+            self._set_state(EngineState.READY)
+        self.check_ended.emit(outcome)
 
     @Slot(object)
     def _receive_frame(self, frame: Frame) -> None:

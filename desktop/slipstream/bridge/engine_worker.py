@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
 from slipstream.errors import EngineError, UserError, internal_fault
 from slipstream.library.model_file import describe_model_file, require_chat_model
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PROGRESS_STEP = 0.02  # llama.cpp reports every tensor
+_CHECK_SECONDS = 0.2  # between two reports of a check
 
 
 def guarded(slot: Callable[..., None]) -> Callable[..., None]:
@@ -65,6 +67,8 @@ class EngineWorker(QObject):
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError; nothing is drafted now
     drafts_judged = Signal(object)  # tuple of DraftJudgement
+    check_progressed = Signal(int, int)  # tokens so far and at most
+    check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
 
     def __init__(self, pump: FramePump) -> None:
         super().__init__()
@@ -153,6 +157,25 @@ class EngineWorker(QObject):
         if self._target is not None and not self._closing:
             self.drafts_judged.emit(tuple(self._target.judge_draft(path) for path in paths))
 
+    @Slot(object)
+    @guarded
+    def check_losslessness(self, request: LosslessnessRequest) -> None:
+        """Answer once with the draft and once without, and compare."""
+        if self._closing:
+            return
+        if self._target is None:
+            raise EngineError("No model is loaded.", "", "Choose a model first.")
+        told = 0.0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if now - told >= _CHECK_SECONDS:
+                told = now
+                self.check_progressed.emit(done, total)
+
+        self.check_ended.emit(self._target.check_losslessness(request, tell))
+
     @Slot()
     @guarded
     def close(self) -> None:
@@ -174,3 +197,5 @@ class EngineWorker(QObject):
             self._pump.push(Failed(error))
         elif request == "set_draft":
             self.draft_failed.emit(error)
+        elif request == "check_losslessness":
+            self.check_ended.emit(error)

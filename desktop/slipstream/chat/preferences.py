@@ -20,6 +20,7 @@ class Preferences:
     template_variables: Mapping[str, object] = field(default_factory=dict)
     drafts: Mapping[str, object] = field(default_factory=dict)  # by target: key, depth, p_min
     recent_drafts: tuple[str, ...] = ()  # newest first
+    shows_accepted: bool = False  # whether accepted draft tokens are coloured in answers
     last_chat: str = ""
     window_geometry: str = ""  # base64 of QWidget.saveGeometry
     window_layout: str = ""  # base64 of QSplitter.saveState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slipstream.chat.records import Message
+from slipstream.chat.records import Message, SpeculationStatistics
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 
@@ -65,6 +65,62 @@ class AnswerRequest:
     system_prompt: str = ""
     settings: SamplerSettings = field(default_factory=SamplerSettings)
     template_variables: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LosslessnessRequest:
+    """Answer this conversation with the draft and without, at most `max_tokens` each time."""
+
+    answer: AnswerRequest
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token that may come next, with the target's probability for it, from 0 to 1."""
+
+    token: int
+    text: str
+    probability: float
+
+
+ROUNDING = 0.02
+"""Up to which difference in probability the order of two candidates is a matter of rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where two answers to one prompt part: after `position` tokens they share."""
+
+    position: int
+    with_draft: Candidate
+    without_draft: Candidate
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the target finds both so equally likely that rounding decides between them.
+
+        Passes over one token and over several add the same numbers up in another order.
+        """
+        difference = self.with_draft.probability - self.without_draft.probability
+        return abs(difference) <= ROUNDING
+
+
+@dataclass(frozen=True, slots=True)
+class LosslessnessReport:
+    """One prompt answered at temperature 0 with the draft and without; tokens per second each."""
+
+    with_draft: tuple[int, ...]
+    without_draft: tuple[int, ...]
+    speculation: SpeculationStatistics
+    with_draft_rate: float | None
+    without_draft_rate: float | None
+    divergence: Divergence | None
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether the two answers are the same, token by token."""
+        return self.with_draft == self.without_draft
 
 
 @dataclass(frozen=True, slots=True)

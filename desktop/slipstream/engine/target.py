@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipstream.engine.chat_template import ChatTemplate, choose_template
 from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ContextSettings, Model
+from slipstream.engine.losslessness import Progress, check_losslessness
 from slipstream.engine.prompt import prompt_tokens
 from slipstream.engine.requests import (
     AnswerRequest,
@@ -17,11 +18,13 @@ from slipstream.engine.requests import (
     DraftJudgement,
     DraftRequest,
     LoadRequest,
+    LosslessnessReport,
+    LosslessnessRequest,
     TargetFacts,
 )
 from slipstream.engine.session import GenerationRequest, GenerationSession
 from slipstream.engine.speculation.compatibility import judge_draft
-from slipstream.engine.speculation.drafter import NullDrafter
+from slipstream.engine.speculation.drafter import Drafter, NullDrafter
 from slipstream.engine.speculation.factory import KIND_WORDS, has_mtp, open_drafter
 from slipstream.errors import UserError
 
@@ -50,6 +53,8 @@ class Target:
     def __init__(
         self, request: LoadRequest, *, progress: Callable[[float], bool] | None = None
     ) -> None:
+        self._draft: DraftRequest | None = None  # the one in force
+        self._drafter: Drafter | None = None  # what it made; a failure puts another in its place
         self.model = Model(request.path, progress=progress)
         try:
             self.template = self._choose_template(request)
@@ -113,10 +118,33 @@ class Target:
         )
 
     def set_draft(self, request: DraftRequest) -> DraftFacts:
-        """Draft this way from the next answer on. Raises `UserError`; then nothing is drafted."""
+        """Draft this way from the next answer on. Raises `UserError`; then nothing is drafted.
+
+        Where only the settings differ from those in force, nothing is loaded anew.
+        """
+        drafter, before = self.session.drafter, self._draft
+        same = before is not None and replace(request, settings=before.settings) == before
+        if same and drafter is self._drafter:
+            drafter.configure(request.settings)
+            self._draft = request
+            return DraftFacts(drafter.kind, request.path)
+        self._draft = None
         self.session.set_drafter(NullDrafter())
         self.session.set_drafter(open_drafter(request, self.model, self.session))
+        self._draft, self._drafter = request, self.session.drafter
         return DraftFacts(self.session.drafter.kind, request.path)
+
+    def check_losslessness(
+        self, request: LosslessnessRequest, progress: Progress
+    ) -> LosslessnessReport | None:
+        """Answer twice, with the draft and without; None when cancelled. Raises `UserError`."""
+        return check_losslessness(
+            self.session,
+            self.prepare(request.answer).request,
+            request.max_tokens,
+            self.model.token_text,
+            progress,
+        )
 
     def judge_draft(self, path: Path) -> DraftJudgement:
         """Whether a file can draft for this target, from the headers alone. Never raises."""

@@ -23,6 +23,7 @@ from slipstream.errors import UserError
 from slipstream.library.starter import starter_model_path
 from slipstream.ui.draft_controller import DraftController
 from slipstream.ui.live_answer import LiveAnswer
+from slipstream.ui.losslessness_controller import LosslessnessController
 from slipstream.ui.main_window import MainWindow
 from slipstream.ui.model_entries import entry_of, starter_entry
 from slipstream.ui.theme import theme
@@ -66,6 +67,10 @@ class ChatController(QObject):
         )
         self._drafting.changed.connect(self._keep_drafts)
         self._drafting.failed.connect(self._tell)
+        self._losslessness = LosslessnessController(
+            window, engine, lambda: self._chat, self._target_path, self._drafting.name
+        )
+        self._drafting.activity_changed.connect(self._losslessness.refresh)
         self._connect_window()
         self._connect_engine()
 
@@ -81,6 +86,7 @@ class ChatController(QObject):
         window.theme_chosen.connect(self._choose_theme)
         cockpit.target_picker.model_chosen.connect(self._choose_model)
         cockpit.target_picker.cancel_requested.connect(self._engine.cancel_load)
+        cockpit.draft_tools.colours_switched.connect(self._show_accepted)
         cockpit.sampler_panel.settings_changed.connect(self._keep_sampler)
         cockpit.system_prompt.changed.connect(self._keep_system_prompt)
         cockpit.template_variables.changed.connect(self._keep_template_variables)
@@ -100,6 +106,7 @@ class ChatController(QObject):
         window, kept = self._window, self._preferences
         window.restore_arrangement(kept.window_geometry, kept.window_layout)
         window.cockpit.sampler_panel.set_settings(settings_from_values(kept.sampler))
+        window.cockpit.draft_tools.colours_switch.setChecked(kept.shows_accepted)
         self._show_entries()
         self._show_state(self._engine.state)
         self._list_chats()
@@ -166,6 +173,10 @@ class ChatController(QObject):
         prompt = chat.system_prompt if chat else self._preferences.system_prompt
         window.cockpit.system_prompt.set_text(prompt)
         self._remember(last_chat=chat.id if chat else "")
+        self._losslessness.refresh()
+
+    def _target_path(self) -> str:
+        return str(self._facts.path) if self._facts is not None else ""
 
     def _is_shown(self, answer: LiveAnswer) -> bool:
         return self._chat is not None and self._chat.id == answer.chat_id
@@ -295,6 +306,7 @@ class ChatController(QObject):
             self._chat = replace(self._chat, messages=(*self._chat.messages, message))
             self._window.transcript.finish(message)
         self._save_message(answer.chat_id, message)
+        self._losslessness.refresh()
         if finished.error is not None:
             self._tell(finished.error)
 
@@ -405,7 +417,9 @@ class ChatController(QObject):
         }
         reason = reasons.get(state, "")
         self._window.composer.set_ready(not reason, reason)
-        self._window.composer.set_answering(state is EngineState.ANSWERING)
+        busy = state in (EngineState.ANSWERING, EngineState.CHECKING)
+        self._window.composer.set_answering(busy)
+        self._losslessness.refresh()
         self._window.transcript.set_empty_state(_EMPTY_TITLE, _EMPTY_BODY)
 
     # ---- what is remembered ----
@@ -417,6 +431,12 @@ class ChatController(QObject):
     @Slot(dict)
     def _keep_template_variables(self, values: dict[str, object]) -> None:
         self._remember(template_variables={**self._preferences.template_variables, **values})
+
+    @Slot(bool)
+    def _show_accepted(self, shown: bool) -> None:
+        self._window.transcript.show_accepted(shown)
+        self._drafting.show_tools()
+        self._remember(shows_accepted=shown)
 
     @Slot()
     def _keep_drafts(self) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from slipstream.ui.draft_chip import DraftChip
 from slipstream.ui.draft_controls import DraftControls
 from slipstream.ui.draft_picker import DraftPicker
+from slipstream.ui.draft_tools import DraftTools
 from slipstream.ui.gauges.acceptance import AcceptanceGauge
 from slipstream.ui.gauges.context_meter import ContextMeter
 from slipstream.ui.gauges.throughput import ThroughputGauge
@@ -36,6 +37,7 @@ class Cockpit(QScrollArea):
         self.draft_controls = DraftControls()
         self.throughput = ThroughputGauge()
         self.acceptance = AcceptanceGauge()
+        self.draft_tools = DraftTools()
         self.context_meter = ContextMeter()
         self.template_variables = TemplateVariablesEditor()
         self.system_prompt = SystemPromptEditor()
@@ -52,6 +54,7 @@ class Cockpit(QScrollArea):
         layout.addWidget(_rule())
         layout.addWidget(self.throughput)
         layout.addWidget(self.acceptance)
+        layout.addWidget(self.draft_tools)
         layout.addWidget(self.context_meter)
         layout.addWidget(_rule())
         layout.addWidget(self.template_variables)

@@ -34,6 +34,7 @@ class DraftController(QObject):
     """
 
     changed = Signal()
+    activity_changed = Signal()  # what `name` tells
     failed = Signal(object)  # UserError
 
     def __init__(
@@ -50,6 +51,7 @@ class DraftController(QObject):
         self.recent = recent
         self._target: TargetFacts | None = None
         self._key = NONE
+        self._active = ""  # what drafts, as the engine said last
         self._ask_soon = QTimer(self)
         self._ask_soon.setSingleShot(True)
         self._ask_soon.setInterval(_SETTLE_MS)
@@ -75,6 +77,10 @@ class DraftController(QObject):
             self._ask()
         self._engine.judge_drafts(self._candidates())
 
+    def name(self) -> str:
+        """What drafts now, in words; "" for nothing."""
+        return self._active
+
     def path_for(self, kind: DrafterKind) -> str:
         """The draft file behind an answer that was drafted this way, "" where there is none."""
         return "" if kind is DrafterKind.NONE or self._key in list(DrafterKind) else self._key
@@ -84,9 +90,15 @@ class DraftController(QObject):
         if figures.rounds:
             self._cockpit.acceptance.show_figures(figures)
 
+    def show_tools(self) -> None:
+        """Show what can be done with drafted answers, where a draft is chosen or they are shown."""
+        coloured = self._cockpit.draft_tools.colours_switch.isChecked()
+        self._cockpit.draft_tools.setVisible(self._key != NONE or coloured)
+
     def show_stopped(self, error: UserError) -> None:
         """The drafter failed on the way; the answer goes on without it."""
         self._cockpit.draft_chip.show_off_because(error.title)
+        self._set_active("")
         self.failed.emit(error)
 
     def _candidates(self) -> tuple[Path, ...]:
@@ -141,20 +153,30 @@ class DraftController(QObject):
         has_probabilities = self._key != DrafterKind.PROMPT_LOOKUP
         self._cockpit.draft_controls.p_min_row.setVisible(has_probabilities)
         self._cockpit.acceptance.setVisible(chosen)
+        self.show_tools()
         if not chosen:
             self._cockpit.draft_chip.show_off()
+            self._set_active("")
+
+    def _set_active(self, name: str) -> None:
+        if name != self._active:
+            self._active = name
+            self.activity_changed.emit()
 
     @Slot(object)
     def _show_changed(self, facts: DraftFacts) -> None:
         if facts.kind is DrafterKind.NONE:
             self._cockpit.draft_chip.show_off()
+            self._set_active("")
         else:
             name = facts.path.name if facts.path is not None else ""
             self._cockpit.draft_chip.show_active(_WORDS[facts.kind], name)
+            self._set_active(name or _WORDS[facts.kind])
 
     @Slot(object)
     def _show_failed(self, error: UserError) -> None:
         self._cockpit.draft_chip.show_off_because(error.detail or error.title)
+        self._set_active("")
         self.failed.emit(error)
 
     @Slot(object)

@@ -76,6 +76,7 @@ class TranscriptView(QAbstractScrollArea):
     """
 
     end_reached_changed = Signal(bool)  # whether the view follows the end
+    menu_opening = Signal(object, object)  # QMenu, and the Message it is for, None for none
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -183,6 +184,11 @@ class TranscriptView(QAbstractScrollArea):
         """The words shown while there is no conversation."""
         self._empty_title, self._empty_body = title, body
         self.viewport().update()
+
+    @Slot(bool)
+    def show_accepted(self, shown: bool) -> None:
+        """Colour what came from accepted draft tokens, or nothing."""
+        self._restyle(shows_accepted=shown)
 
     def plain_text(self) -> str:
         """The conversation as text: for each message a line saying who ("You" or the model's
@@ -373,7 +379,10 @@ class TranscriptView(QAbstractScrollArea):
 
     @Slot()
     def _on_theme_changed(self) -> None:
-        self._style = ReadingStyle(theme().current())
+        self._restyle(shows_accepted=self._style.shows_accepted)
+
+    def _restyle(self, *, shows_accepted: bool) -> None:
+        self._style = ReadingStyle(theme().current(), shows_accepted=shows_accepted)
         self._cache.clear()
         self._settle()
 
@@ -694,6 +703,8 @@ class TranscriptView(QAbstractScrollArea):
         self._copy_action.setEnabled(not self._selection.is_empty())
         menu.addAction(self._copy_action)
         menu.addAction(self._select_all_action)
+        found = self._entry_at(self.viewport().mapFromGlobal(event.globalPos()))
+        self.menu_opening.emit(menu, self._items[found[0]].message if found else None)
         menu.exec(event.globalPos())
         self._copy_action.setEnabled(True)
         menu.deleteLater()
