@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from models.raw_header import BOOL, FLOAT32, INT32, STRING, UINT32, RawHeader
@@ -68,6 +68,21 @@ class DraftFile:
             header.entry(name, STRING, value)
         elif isinstance(value, tuple):
             header.array(name, STRING if value and isinstance(value[0], str) else INT32, value)
+
+
+def write_parts(file: DraftFile, folder: Path, *, first: int, stem: str = "m") -> list[Path]:
+    """The file in two parts, the second with the tensors from number `first` on."""
+    names = list(file.tensors)
+    paths = []
+    for number, held in enumerate((names[:first], names[first:])):
+        part = replace(file, tensors={name: file.tensors[name] for name in held})
+        part.keys = {"split.count": 2, "split.no": number}
+        if number == 0:
+            part.keys |= {**file.keys, "split.tensors.count": len(names)}
+        else:
+            part.tokens = ()
+        paths.append(part.write(folder / f"{stem}-{number + 1:05d}-of-00002.gguf"))
+    return paths
 
 
 def chat_file(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from models.draft_files import TOKENS, DraftFile, chat_file, eagle3_file, mtp_file
+from models.draft_files import TOKENS, DraftFile, chat_file, eagle3_file, mtp_file, write_parts
 from models.raw_header import build_large_header
 from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
 from slipstream.engine.gguf import read_header
@@ -554,14 +554,7 @@ def test_built_in_heads_are_counted(tmp_path: Path, file: DraftFile, heads: int)
 
 
 def test_split_models_are_judged_whole(tmp_path: Path) -> None:
-    file = chat_file()
-    whole, names = file.tensors, list(file.tensors)
-    parts = []
-    for number, held in enumerate((names[:2], names[2:])):
-        part = replace(file, tensors={name: whole[name] for name in held})
-        part.keys = {**(file.keys if number == 0 else {}), "split.count": 2, "split.no": number}
-        part.tokens = TOKENS if number == 0 else ()
-        parts.append(part.write(tmp_path / f"m-{number + 1:05d}-of-00002.gguf"))
+    parts = write_parts(chat_file(), tmp_path, first=2)
     draft = chat_file().write(tmp_path / "draft.gguf")
     for target, other in ((parts[0], draft), (parts[1], draft), (draft, parts[1])):
         verdict = judge_draft(target, other)
@@ -573,7 +566,7 @@ def test_split_models_are_judged_whole(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="m-00002-of-00002"):
         judge_draft(parts[0], draft)
     renamed = parts[0].rename(tmp_path / "renamed.gguf")
-    with pytest.raises(ModelFileError, match="one of 2 parts"):
+    with pytest.raises(ModelFileError, match="part 1 of 2"):
         judge_draft(renamed, draft)
 
 
@@ -599,7 +592,7 @@ def test_verdicts_follow_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def unexpected(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(compatibility, "read_header", unexpected)
+    monkeypatch.setattr(compatibility, "read_parts", unexpected)
     monkeypatch.setattr(vocabulary, "read_strings", unexpected)
     assert not judge_draft(target, draft).compatible
 

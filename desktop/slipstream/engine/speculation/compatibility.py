@@ -7,22 +7,15 @@ sources stand beside them. Knows nothing of running models.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from slipstream.engine.gguf import (
-    FileFault,
-    GgufError,
-    Header,
-    file_name,
-    printable,
-    read_header,
-)
+from slipstream.engine.gguf import Header, file_name, printable
+from slipstream.engine.model_parts import ModelParts, load_obstacle, read_parts
 from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.engine.speculation.file_role import (
     GEMMA_ASSISTANT,
@@ -32,7 +25,6 @@ from slipstream.engine.speculation.file_role import (
     draft_kind,
     file_role,
     held_mtp_layers,
-    load_obstacle,
 )
 from slipstream.engine.speculation.vocabulary import (
     TokenDifference,
@@ -107,7 +99,6 @@ _EAGLE3_TENSORS = (
         )
     ),
 )
-_PART_NAME = re.compile(r"(?P<prefix>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,20 +256,12 @@ def _sharing_obstacle(head: Header, target: Header) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """A model's first file, and one header for all its parts: all tensors, all bytes."""
-
-    first: Path
-    header: Header
-
-
-def _judge(target: _Model, draft: _Model) -> DraftVerdict:
-    kind = draft_kind(draft.header)
-    ours, theirs = vocabulary_traits(target.header), vocabulary_traits(draft.header)
+def _judge(target: ModelParts, draft: ModelParts) -> DraftVerdict:
+    kind = draft_kind(draft.whole)
+    ours, theirs = vocabulary_traits(target.whole), vocabulary_traits(draft.whole)
     difference: TokenDifference | None = None
     warnings: tuple[str, ...] = ()
-    reason = _kind_obstacle(target, draft) or _head_obstacle(kind, draft.header, target.header)
+    reason = _kind_obstacle(target, draft) or _head_obstacle(kind, draft.whole, target.whole)
     reason = reason or _traits_obstacle(kind, ours, theirs)
     if reason is None:
         difference = first_difference(target.first, draft.first)
@@ -297,20 +280,20 @@ def _judge(target: _Model, draft: _Model) -> DraftVerdict:
         "first_difference": asdict(difference) if difference else None,
     }
     if kind is DrafterKind.EAGLE3:
-        details["eagle3"] = _eagle3_facts(draft.header)
+        details["eagle3"] = _eagle3_facts(draft.whole)
     return DraftVerdict(kind, compatible, reason, warnings, MappingProxyType(details))
 
 
-def _kind_obstacle(target: _Model, draft: _Model) -> str | None:
+def _kind_obstacle(target: ModelParts, draft: ModelParts) -> str | None:
     """Why one of the two files cannot play its part at all."""
-    role = file_role(target.header)
+    role = file_role(target.whole)
     if role != "chat":
         return f"“{file_name(target.first)}” is {ROLES[role]}, not a target."
-    role = file_role(draft.header)
-    if draft_kind(draft.header) is None:
+    role = file_role(draft.whole)
+    if draft_kind(draft.whole) is None:
         return f"“{file_name(draft.first)}” is {ROLES[role]}, not a draft."
     for model in (target, draft):
-        fault = load_obstacle(model.header) or token_texts_obstacle(model.header)
+        fault = load_obstacle(model) or token_texts_obstacle(model.whole)
         if fault is not None:
             return f"“{file_name(model.first)}” {fault}."
     return None
@@ -334,15 +317,15 @@ def _traits_obstacle(
 
 def _praise(
     kind: DrafterKind | None,
-    target: _Model,
-    draft: _Model,
+    target: ModelParts,
+    draft: ModelParts,
     ours: VocabularyTraits,
     theirs: VocabularyTraits,
 ) -> str:
     if _is_same(target, draft):
         return "The draft is the target itself: of use as a self-test."
     if kind is DrafterKind.EAGLE3:
-        first, middle, last = _target_layers(draft.header) or (0, 0, 0)
+        first, middle, last = _target_layers(draft.whole) or (0, 0, 0)
         return f"The head fits the target's width and reads its layers {first}, {middle}, {last}."
     shared = f"{min(ours.size, theirs.size):,} tokens"
     if kind is DrafterKind.MTP:
@@ -352,16 +335,16 @@ def _praise(
 
 def _warnings(
     kind: DrafterKind | None,
-    target: _Model,
-    draft: _Model,
+    target: ModelParts,
+    draft: ModelParts,
     ours: VocabularyTraits,
     theirs: VocabularyTraits,
 ) -> tuple[str, ...]:
     found: list[str] = []
-    if draft.header.file_size >= target.header.file_size:
+    if draft.whole.file_size >= target.whole.file_size:
         found.append(
-            f"The draft is not smaller than the target ({draft.header.file_size:,} and "
-            f"{target.header.file_size:,} bytes), so that drafting costs more than it saves."
+            f"The draft is not smaller than the target ({draft.whole.file_size:,} and "
+            f"{target.whole.file_size:,} bytes), so that drafting costs more than it saves."
         )
     if ours.size != theirs.size:
         more, fewer = ("target", "draft") if ours.size > theirs.size else ("draft", "target")
@@ -375,8 +358,8 @@ def _warnings(
     return tuple(found)
 
 
-def _facts(model: _Model, traits: VocabularyTraits) -> dict[str, object]:
-    header = model.header
+def _facts(model: ModelParts, traits: VocabularyTraits) -> dict[str, object]:
+    header = model.whole
     return {
         "file": file_name(model.first),
         "role": file_role(header),
@@ -408,7 +391,7 @@ def _eagle3_facts(head: Header) -> dict[str, object]:
     }
 
 
-def _is_same(target: _Model, draft: _Model) -> bool:
+def _is_same(target: ModelParts, draft: ModelParts) -> bool:
     try:
         return os.path.samefile(target.first, draft.first)
     except (OSError, ValueError):
@@ -475,34 +458,6 @@ def _number(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def _read_model(path: Path) -> tuple[_Model, tuple[Path, ...]]:
-    """The model that `path` is, or is one part of, and the paths of all its parts."""
-    header = read_header(path)
-    count = header.integer("split.count") or 1
-    if count <= 1:
-        return _Model(path, header), (path,)
-    match = _PART_NAME.fullmatch(path.name)
-    if not match or int(match["count"]) != count:
-        raise GgufError(
-            FileFault.MISSING_PART,
-            path,
-            f"“{file_name(path)}” is one of {count:,} parts, but its name does not say so.",
-            "The other parts are found by their names only.",
-            "Keep all parts in one folder under their original names (…-00001-of-00003.gguf).",
-        )
-    paths = tuple(
-        path.with_name(f"{match['prefix']}-{number:05d}-of-{count:05d}.gguf")
-        for number in range(1, count + 1)
-    )
-    headers = [header if part == path else read_header(part) for part in paths]
-    whole = replace(
-        headers[0],
-        tensors=tuple(tensor for part in headers for tensor in part.tensors),
-        file_size=sum(part.file_size for part in headers),
-    )
-    return _Model(paths[0], whole), paths
-
-
 _Identity = tuple[tuple[Path, int, int], ...]
 
 
@@ -523,12 +478,12 @@ class _Verdicts:
                     self._known.move_to_end(key)
             return known[1]
         before = _identity((target, draft))
-        target_model, target_parts = _read_model(target)
-        draft_model, draft_parts = _read_model(draft)
-        identity = _identity((*target_parts, *draft_parts))
-        verdict = _judge(target_model, draft_model)
+        ours, theirs = read_parts(target), read_parts(draft)
+        paths = (*ours.paths, *theirs.paths)
+        identity = _identity(paths)
+        verdict = _judge(ours, theirs)
         # a file that is still being written is judged but not remembered
-        settled = identity == _identity((*target_parts, *draft_parts))
+        settled = identity == _identity(paths)
         if before and settled and set(before) <= set(identity):
             with self._lock:
                 self._known[key] = (identity, verdict)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from slipstream.engine.ggml_types import GGML_TYPES
-from slipstream.engine.gguf import ByteOrder, Header
+from slipstream.engine.gguf import Header
 from slipstream.engine.speculation.drafter import DrafterKind
 
 ROLES = {
@@ -119,18 +118,6 @@ def held_mtp_layers(header: Header) -> int:
     declared = header.integer(f"{header.architecture}.nextn_predict_layers") or 0
     held = sum(".nextn.eh_proj.weight" in tensor.name for tensor in header.tensors)
     return max(0, min(declared, held))
-
-
-def load_obstacle(header: Header) -> str | None:
-    """Why llama.cpp cannot load the file, in words that follow "it"; None where it may."""
-    if header.version == 1:
-        return "is a GGUF file of version 1, which llama.cpp no longer loads"
-    if header.byte_order is ByteOrder.BIG:
-        return "is a big-endian file, made for machines that order bytes the other way round"
-    unknown = next((tensor for tensor in header.tensors if tensor.type not in GGML_TYPES), None)
-    if unknown is not None:
-        return f"stores weights as {unknown.type_name}, which this version cannot load"
-    return None
 
 
 def _has_no_trunk(header: Header) -> bool:
