@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from models import draft_files
 from models.raw_header import STRING, UINT32, RawHeader, small_header
 from models.tiny_llama import build_tiny_llama
 from models.vocabulary import CHATML
+from slipstream.engine.file_role import FileRole
 from slipstream.engine.gguf import ByteOrder, FileFault, GgufError
 from slipstream.library import starter as starter_module
 from slipstream.library.model_file import (
@@ -165,6 +167,10 @@ def test_kind(tmp_path: Path, kind: ModelKind, build: Callable[[], RawHeader]) -
         assert caught.value.kind is FileFault.WRONG_KIND
 
 
+def test_kinds_are_the_engines_roles() -> None:
+    assert [kind.value for kind in ModelKind] == [role.value for role in FileRole]
+
+
 def test_mtp_heads_built_in_and_alone(tmp_path: Path) -> None:
     path = tmp_path / "mtp.gguf"
     header = architecture("qwen35").entry("qwen35.block_count", UINT32, 3)
@@ -244,6 +250,13 @@ def test_any_part_describes_the_whole_set(tmp_path: Path) -> None:
     assert model.size_bytes == sum(path.stat().st_size for path in paths)
     assert (model.parameter_count, model.tensor_count, model.name) == (96, 3, "big")
     assert "in 3 files" in facts_text(model)
+
+
+def test_mtp_heads_in_the_last_part_are_counted(tmp_path: Path) -> None:
+    file = draft_files.chat_file("mimo2", mtp_layers=1)
+    for path in draft_files.write_parts(file, tmp_path, first=4):
+        model = describe_model_file(path)
+        assert (model.kind, model.mtp_layers) == (ModelKind.CHAT, 1)
 
 
 def test_missing_part_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.gguf import (
     ByteOrder,
     FileFault,
@@ -23,7 +24,7 @@ from slipstream.engine.gguf import (
 )
 from slipstream.engine.gguf_errors import FilePath
 from slipstream.engine.model_parts import ModelParts, load_obstacle, read_parts, split_stem
-from slipstream.library.model_kind import ModelKind, model_kind, mtp_layers
+from slipstream.library.model_kind import ModelKind, model_kind
 from slipstream.library.quantisation import QUANTISATION_NAMES, quantisation_name
 
 CACHE_SIZE = 4096
@@ -183,7 +184,7 @@ def _describe(parts: ModelParts) -> ModelFile:
     return ModelFile(
         path=path,
         name=_display_name(header, path),
-        kind=model_kind(header, tensors),
+        kind=model_kind(header),
         size_bytes=header.file_size,
         part_count=len(parts.paths),
         quantisation=quantisation_name(header.integer("general.file_type"), tensors),
@@ -197,7 +198,7 @@ def _describe(parts: ModelParts) -> ModelFile:
         tokenizer=printable(header.text("tokenizer.ggml.model") or "", limit=60),
         licence=_words(header.metadata, "general.license", "general.license.name"),
         has_chat_template=_has_chat_template(header),
-        mtp_layers=mtp_layers(header, tensors),
+        mtp_layers=held_mtp_layers(header),
         gguf_version=header.version,
         byte_order=header.byte_order,
         obstacle=f"It {obstacle}." if obstacle else "",
