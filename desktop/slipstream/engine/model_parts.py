@@ -17,6 +17,7 @@ from slipstream.engine.gguf import (
     Header,
     file_name,
     read_header,
+    read_int64_tensor,
 )
 
 _PART_NAME = re.compile(r"(?P<prefix>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
@@ -89,6 +90,18 @@ def load_obstacle(parts: ModelParts) -> str | None:
     if unknown is not None:
         return f"stores weights as {unknown.type_name}, which this version cannot load"
     return None
+
+
+def read_int64s(parts: ModelParts, name: str) -> tuple[int, ...]:
+    """All elements of the I64 tensor `name`, in whichever part it lies.
+
+    Raises GgufError for a file that cannot be read, and KeyError where there is no such tensor.
+    """
+    for path, header in zip(parts.paths, parts.headers, strict=True):
+        for tensor in header.tensors:
+            if tensor.name == name:
+                return read_int64_tensor(path, header, tensor)
+    raise KeyError(name)
 
 
 def _part_paths(path: Path, header: Header, count: int) -> tuple[Path, ...]:

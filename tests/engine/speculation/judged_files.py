@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from models.draft_files import TOKENS, DraftFile, chat_file, eagle3_file
+from models.draft_files import TOKENS, DraftFile, chat_file, eagle3_file, int64s
 from slipstream.engine.speculation.compatibility import DraftVerdict, judge_draft
 
 Change = Callable[[DraftFile], object]
@@ -29,6 +29,13 @@ def changed(file: DraftFile, change: Change) -> DraftFile:
 
 def lone(change: Change, file: DraftFile | None = None) -> DraftFile:
     return changed(file or chat_file(), change)
+
+
+def with_mapping(*ids: int, tokens: Sequence[str] = TOKENS) -> DraftFile:
+    """A head whose draft tokens are these of the target."""
+    file = eagle3_file(tokens=tokens, output=True, reduced=len(ids))
+    file.data["d2t"] = int64s(*ids)
+    return file
 
 
 HEADS: dict[str, tuple[DraftFile, str]] = {
@@ -87,7 +94,35 @@ HEADS: dict[str, tuple[DraftFile, str]] = {
     ),
     "d2t of floats": (
         lone(lambda f: f.types.clear(), eagle3_file(output=True, reduced=50)),
-        "The head's table of draft tokens is not stored as 64-bit whole numbers.",
+        "The head's table of draft tokens is not a list of 64-bit whole numbers.",
+    ),
+    "d2t of two columns": (
+        lone(lambda f: f.tensors.update(d2t=(50, 2)), eagle3_file(output=True, reduced=50)),
+        "The head's table of draft tokens is not a list of 64-bit whole numbers.",
+    ),
+    "d2t larger than the vocabulary": (
+        eagle3_file(output=True, reduced=201),
+        "The head drafts 201 tokens, and its vocabulary has 200.",
+    ),
+    "d2t beyond the target": (
+        with_mapping(*range(49), 200),
+        "The head drafts token 200, and the target has 200 tokens.",
+    ),
+    "d2t below zero": (
+        with_mapping(*range(49), -1),
+        "The head drafts token -1, and the target has 200 tokens.",
+    ),
+    "d2t beyond the target, not the head": (
+        eagle3_file(tokens=with_tokens({}, 210), output=True, reduced=5),
+        "The head drafts token 205, and the target has 200 tokens.",
+    ),
+    "d2t beyond the head, not the target": (
+        with_mapping(*range(49), 195, tokens=with_tokens({}, 190)),
+        "The head drafts token 195, and its vocabulary has 190 tokens.",
+    ),
+    "d2t of offsets, as before conversion": (
+        with_mapping(0, 0, 0, 3, 3, *[7] * 45),
+        "The head's table of draft tokens names token 0 twice.",
     ),
     "narrow and without embeddings": (
         eagle3_file(width=6, output=True),

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.speculation.judged_files import HEADS, changed, judged, lone
-from models.draft_files import DraftFile, chat_file, eagle3_file, mtp_file
+from engine.speculation.judged_files import HEADS, changed, judged, lone, with_mapping
+from models.draft_files import DraftFile, chat_file, eagle3_file, int64s, mtp_file, write_parts
 from slipstream.engine.gguf import read_header
+from slipstream.engine.model_parts import read_parts
+from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.engine.speculation.eagle3_compatibility import eagle3_obstacle
 
@@ -87,7 +89,26 @@ def test_markers_of_a_head_are_no_more_than_a_warning(tmp_path: Path) -> None:
 
 def test_the_rule_stands_alone(tmp_path: Path) -> None:
     target = read_header(chat_file("mimo2").write(tmp_path / "t.gguf"))
-    head = read_header(eagle3_file().write(tmp_path / "e.gguf"))
-    mtp = read_header(mtp_file().write(tmp_path / "m.gguf"))
+    head = read_parts(eagle3_file().write(tmp_path / "e.gguf"))
+    mtp = read_parts(mtp_file().write(tmp_path / "m.gguf"))
     assert eagle3_obstacle(head, target) is None
     assert eagle3_obstacle(mtp, target) == "The file is not an EAGLE-3 head."
+
+
+@pytest.mark.parametrize("first", [2, 13])
+def test_a_split_head_is_judged_whole(tmp_path: Path, first: int) -> None:
+    head = eagle3_file(output=True, reduced=50)
+    assert list(head.tensors).index("d2t") == 13
+    target = chat_file().write(tmp_path / "target.gguf")
+    for path in write_parts(head, tmp_path, first=first):
+        assert judge_draft(target, path).compatible
+    head.data["d2t"] = int64s(*range(-49, 1))
+    for path in write_parts(head, tmp_path, first=first, stem="bad"):
+        assert judge_draft(target, path).reason.startswith("The head drafts token -49, ")
+
+
+def test_another_table_is_another_verdict(tmp_path: Path) -> None:
+    head = with_mapping(5, 6, 7)
+    assert judged(tmp_path, chat_file(), head).compatible
+    head.data["d2t"] = int64s(5, 6, 700)
+    assert not judged(tmp_path, chat_file(), head).compatible

@@ -126,7 +126,7 @@ def _kind_obstacle(target: ModelParts, draft: ModelParts) -> str | None:
 
 def _head_obstacle(kind: DrafterKind | None, head: ModelParts, target: ModelParts) -> str | None:
     if kind is DrafterKind.EAGLE3:
-        return eagle3_obstacle(head.whole, target.whole)
+        return eagle3_obstacle(head, target.whole)
     return mtp_obstacle(head.whole, target.whole) if kind is DrafterKind.MTP else None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from slipstream.engine.gguf import Header
 from slipstream.engine.llama import Context, ContextSettings, Model
+from slipstream.engine.model_parts import ModelParts
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 from slipstream.engine.speculation.eagle3_compatibility import eagle3_obstacle, target_layers
 from slipstream.engine.speculation.head_drafter import HeadDrafter, check_rollback
@@ -27,7 +28,7 @@ HEAD_BATCH = 64
 """Rows per pass of the head: each gets logits whether wanted or not, for up to 250,000 tokens."""
 
 
-def check_eagle3(head: Header, target: Header) -> None:
+def check_eagle3(head: ModelParts, target: Header) -> None:
     """Raise `DraftMisfit` for a head that cannot draft for this target.
 
     llama.cpp would abort the process or read states that nobody has filled.
@@ -53,7 +54,7 @@ class Eagle3Drafter(HeadDrafter):
     def __init__(
         self, head: Model, target: Context, settings: DraftSettings, *, n_threads: int
     ) -> None:
-        check_eagle3(head.parts.whole, target.model.parts.whole)
+        check_eagle3(head.parts, target.model.parts.whole)
         check_rollback(target)
         layers = target_layers(head.parts.whole)
         assert layers is not None

@@ -7,6 +7,7 @@ Knows nothing of running models. Sources: llama.cpp, src/models/eagle3.cpp (load
 from __future__ import annotations
 
 from slipstream.engine.gguf import Header
+from slipstream.engine.model_parts import ModelParts, read_int64s
 from slipstream.engine.speculation.hyperparameters import (
     architecture_name,
     hidden_size,
@@ -71,16 +72,19 @@ _EAGLE3_TENSORS = (
 )
 
 
-def eagle3_obstacle(head: Header, target: Header) -> str | None:
+def eagle3_obstacle(head: ModelParts, target: Header) -> str | None:
     """Why this EAGLE-3 head cannot draft for this target; None where it can.
 
-    The headers are ones of all parts (`ModelParts.whole`).
+    The target's header is one of all parts (`ModelParts.whole`). Reads the head's table of draft
+    tokens, where it has one and the headers agree; raises GgufError where that fails.
     """
+    whole = head.whole
     return (
-        _head_fault(head)
-        or _layer_obstacle(head, target)
-        or _width_obstacle(head, target)
-        or _sharing_obstacle(head, target)
+        _head_fault(whole)
+        or _layer_obstacle(whole, target)
+        or _width_obstacle(whole, target)
+        or _sharing_obstacle(whole, target)
+        or _mapping_obstacle(head, target)
     )
 
 
@@ -138,8 +142,10 @@ def _head_fault(head: Header) -> str | None:
         return f"The head is incomplete: it has no “{missing}”."
     if tensor_shape(head, "fc.weight") != (EAGLE3_LAYERS * target_width, width):
         return "The head's first matrix is not of the size its metadata says."
-    if any(tensor.name == "d2t" and tensor.type_name != "I64" for tensor in head.tensors):
-        return "The head's table of draft tokens is not stored as 64-bit whole numbers."
+    mapping = tensor_shape(head, "d2t")
+    is_list = any(one.name == "d2t" and one.type_name == "I64" for one in head.tensors)
+    if mapping is not None and (mapping[1:] != (1,) or not is_list):
+        return "The head's table of draft tokens is not a list of 64-bit whole numbers."
     return None
 
 
@@ -200,6 +206,29 @@ def _sharing_obstacle(head: Header, target: Header) -> str | None:
             f"The head shares the target's output of {ours:,} tokens, "
             f"but is made for one of {outputs:,}."
         )
+    return None
+
+
+def _mapping_obstacle(head: ModelParts, target: Header) -> str | None:
+    """`d2t` names the target's token of each draft token, once each.
+
+    A GGUF file holds the ids themselves, not the offsets of the head it was converted from
+    (conversion/llama.py). An id the head's vocabulary lacks aborts the process.
+    """
+    ours, theirs = vocabulary_traits(target).size, vocabulary_traits(head.whole).size
+    mapping = tensor_shape(head.whole, "d2t")
+    if mapping is None:
+        return None
+    if mapping[0] > theirs:
+        return f"The head drafts {mapping[0]:,} tokens, and its vocabulary has {theirs:,}."
+    seen: set[int] = set()
+    for token in read_int64s(head, "d2t"):
+        for whose, size in (("the target", ours), ("its vocabulary", theirs)):
+            if not 0 <= token < size:
+                return f"The head drafts token {token:,}, and {whose} has {size:,} tokens."
+        if token in seen:
+            return f"The head's table of draft tokens names token {token:,} twice."
+        seen.add(token)
     return None
 
 
