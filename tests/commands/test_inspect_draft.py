@@ -74,6 +74,16 @@ def test_a_pair_that_does_not_fit_is_no_failure(
     assert f"Reason:  {words}\n" in output
 
 
+def test_heads_that_could_not_be_loaded_are_said_not_to_fit(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = chat_file("gemma4").write(tmp_path / "target.gguf")
+    heads = chat_file("gemma4-assistant").write(tmp_path / "heads.gguf")
+    found = json.loads(inspect(capsys, target, "--draft", heads, "--json")[1])
+    assert (found["kind"], found["compatible"]) == ("mtp", False)
+    assert found["reason"] == "Heads that share the memory of their target cannot be used yet."
+
+
 @pytest.mark.parametrize("bad", ["bad.gguf", "missing.gguf", "."])
 def test_an_unusable_file_is_exit_code_3(
     capsys: pytest.CaptureFixture[str], folder: Path, bad: str

@@ -41,6 +41,7 @@ from slipstream.engine.gguf import (
     parse_header,
     read_array,
     read_header,
+    read_int64_tensor,
     read_strings,
 )
 
@@ -385,6 +386,28 @@ def test_sparse_giant_is_refused_quickly(tmp_path: Path) -> None:
     with pytest.raises(GgufError) as caught:
         read_header(path)
     assert caught.value.kind is FileFault.DAMAGED
+
+
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_whole_numbers_of_a_tensor_on_request(tmp_path: Path, big_endian: bool) -> None:
+    raw = RawHeader(big_endian=big_endian).tensor("first", (8,)).tensor("ids", (3, 2), 27, 32)
+    values = (0, -1, 2**63 - 1, -(2**63), 7, 8)
+    path = tmp_path / "m.gguf"
+    whole = raw.to_bytes(data=32 + 64)
+    path.write_bytes(whole[:-64] + raw.pack("6q", *values) + bytes(16))
+    header = read_header(path)
+    first, ids = header.tensors
+    assert read_int64_tensor(path, header, ids) == values
+    with pytest.raises(ValueError, match="F32"):
+        read_int64_tensor(path, header, first)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(GgufError) as caught:
+        read_int64_tensor(path, header, ids)
+    assert (caught.value.kind, caught.value.expected) == (FileFault.TRUNCATED, len(whole) - 16)
+    path.unlink()
+    with pytest.raises(GgufError) as caught:
+        read_int64_tensor(path, header, ids)
+    assert caught.value.kind is FileFault.MISSING
 
 
 def test_arrays_on_request(tmp_path: Path) -> None:

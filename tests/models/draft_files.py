@@ -1,10 +1,11 @@
-"""Headers of targets and drafts with empty weights: enough to be judged, not to be loaded."""
+"""Files of targets and drafts with empty weights: enough to be judged, not to be loaded."""
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from models.raw_header import BOOL, FLOAT32, INT32, STRING, UINT32, RawHeader
@@ -22,6 +23,7 @@ class DraftFile:
     """A file in the making. `keys` and `tensors` are the caller's to change before `write`.
 
     A value of None leaves the key out; a type is told from the value (int: 32 bits unsigned).
+    Tensors without `data` are all zeros.
     """
 
     architecture: str = "llama"
@@ -30,11 +32,12 @@ class DraftFile:
     keys: dict[str, object] = field(default_factory=dict)
     tensors: dict[str, Shape] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=dict)
+    data: dict[str, bytes] = field(default_factory=dict)
     version: int = 3
     big_endian: bool = False
 
-    def header(self) -> tuple[RawHeader, int]:
-        """The header and the number of bytes of weights behind it."""
+    def write(self, path: Path) -> Path:
+        """Write the file and return its path."""
         header = RawHeader(self.version, self.big_endian)
         header.entry("general.architecture", STRING, self.architecture)
         if self.tokenizer is not None:
@@ -43,17 +46,14 @@ class DraftFile:
             header.array("tokenizer.ggml.tokens", STRING, self.tokens)
         for key, value in self.keys.items():
             self._entry(header, key, value)
-        offset = 0
+        data = bytearray()
         for name, shape in self.tensors.items():
             kind = self.types.get(name, F32)
-            header.tensor(name, shape, kind, offset)
-            offset += -(-math.prod(shape) * _BYTES.get(kind, 0) // 32) * 32
-        return header, offset
-
-    def write(self, path: Path) -> Path:
-        """Write the file and return its path."""
-        header, data = self.header()
-        path.write_bytes(header.to_bytes(data=data))
+            header.tensor(name, shape, kind, len(data))
+            size = -(-math.prod(shape) * _BYTES.get(kind, 0) // 32) * 32
+            data += self.data.get(name, b"").ljust(size, b"\0")
+        whole = header.to_bytes(data=len(data))
+        path.write_bytes(whole[: len(whole) - len(data)] + data)
         return path
 
     def _entry(self, header: RawHeader, key: str, value: object) -> None:
@@ -68,6 +68,26 @@ class DraftFile:
             header.entry(name, STRING, value)
         elif isinstance(value, tuple):
             header.array(name, STRING if value and isinstance(value[0], str) else INT32, value)
+
+
+def int64s(*values: int) -> bytes:
+    """The values as a tensor of type I64 holds them."""
+    return struct.pack(f"<{len(values)}q", *values)
+
+
+def write_parts(file: DraftFile, folder: Path, *, first: int, stem: str = "m") -> list[Path]:
+    """The file in two parts, the second with the tensors from number `first` on."""
+    names = list(file.tensors)
+    paths = []
+    for number, held in enumerate((names[:first], names[first:])):
+        part = replace(file, tensors={name: file.tensors[name] for name in held})
+        part.keys = {"split.count": 2, "split.no": number}
+        if number == 0:
+            part.keys |= {**file.keys, "split.tensors.count": len(names)}
+        else:
+            part.tokens = ()
+        paths.append(part.write(folder / f"{stem}-{number + 1:05d}-of-00002.gguf"))
+    return paths
 
 
 def chat_file(
@@ -93,14 +113,17 @@ def chat_file(
 
 
 def mtp_file(
-    architecture: str = "mimo2", *, tokens: Sequence[str] = TOKENS, width: int = WIDTH
+    architecture: str = "mimo2",
+    *,
+    tokens: Sequence[str] = TOKENS,
+    width: int = WIDTH,
+    heads: int = 1,
 ) -> DraftFile:
-    """One MTP layer of a four-layer model, in a file of its own."""
-    file = chat_file(architecture, tokens=tokens, width=width, mtp_layers=1)
+    """The MTP layers of a four-layer model, in a file of their own."""
+    file = chat_file(architecture, tokens=tokens, width=width, mtp_layers=heads)
+    trunk = tuple(f"blk.{n}." for n in range(4))
     file.tensors = {
-        name: shape
-        for name, shape in file.tensors.items()
-        if not name.startswith("blk.") or name.startswith("blk.4.")
+        name: shape for name, shape in file.tensors.items() if not name.startswith(trunk)
     }
     return file
 
@@ -116,7 +139,7 @@ def eagle3_file(
     output: bool = False,
     reduced: int | None = None,
 ) -> DraftFile:
-    """An EAGLE-3 head; `reduced` tokens in a draft vocabulary of its own (d2t)."""
+    """An EAGLE-3 head; with `reduced` it drafts the last so many tokens only (d2t)."""
     file = DraftFile("eagle3", tokens, tokenizer)
     file.keys = {
         "embedding_length": width,
@@ -138,4 +161,5 @@ def eagle3_file(
     if reduced is not None:
         file.tensors["d2t"] = (reduced,)
         file.types["d2t"] = I64
+        file.data["d2t"] = int64s(*range(len(tokens) - reduced, len(tokens)))
     return file

@@ -32,7 +32,8 @@ class HeadShape:
     """How a head is made.
 
     `own_embeddings` and `own_output` say what it does not share with its target; `reduced` is the
-    size of a draft vocabulary of its own (d2t), None for the target's. `drafts` is what it makes
+    size of a draft vocabulary of its own (d2t), None for the target's, whose ids are wrong by
+    `misled`. `drafts` is what it makes
     of a markov target: "random"; "right", always (`right_head`), and "wrong", the same with its
     output negated; "mixed" (attention prefers where the current token stood, not always); "echo",
     the pending token again, which the target's state foretold: right only if the states are in
@@ -43,6 +44,7 @@ class HeadShape:
     own_embeddings: bool = False
     own_output: bool = True
     reduced: int | None = None
+    misled: int = 0
     norm_before_residual: bool = False
     norm_before_fc: bool = False
     layers: tuple[int, ...] = (0, 2, 3)
@@ -130,7 +132,8 @@ def build_eagle3(path: Path, target: Path, shape: HeadShape, *, seed: int = 5) -
     for name, tensor in tensors.items():
         writer.add_tensor(name, np.ascontiguousarray(tensor, dtype=np.float32))
     if shape.reduced is not None:
-        writer.add_tensor("d2t", tokens.astype(np.int64), raw_dtype=GGMLQuantizationType.I64)
+        ids = (tokens + shape.misled).astype(np.int64)
+        writer.add_tensor("d2t", ids, raw_dtype=GGMLQuantizationType.I64)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -59,10 +59,19 @@ def echo(heads: int = 1) -> MtpWeights:
 
 
 def build_mimo2(
-    path: Path, weights: MtpWeights, *, seed: int = 0, only_heads: bool = False
+    path: Path,
+    weights: MtpWeights,
+    *,
+    seed: int = 0,
+    only_heads: bool = False,
+    part_size: int = 0,
 ) -> Path:
-    """A mimo2 of `LAYERS` layers and the heads; `only_heads` leaves out the layers' weights."""
-    model = _Writer(path, "mimo2", weights, seed)
+    """A mimo2 of `LAYERS` layers and the heads; `only_heads` leaves out the layers' weights.
+
+    With a `part_size` it is split into files of so many tensors, "m-00001-of-00003.gguf" for
+    "m.gguf" and so on.
+    """
+    model = _Writer(path, "mimo2", weights, seed, part_size)
     blocks = LAYERS + weights.heads
     model.writer.add_expert_feed_forward_length(FEED_FORWARD)  # required, though it is dense
     model.writer.add_sliding_window(64)
@@ -104,9 +113,11 @@ def build_qwen35(path: Path, weights: MtpWeights, *, seed: int = 0) -> Path:
 class _Writer:
     """Collects the tensors of one model; dimensions are numpy's, the reverse of ggml's."""
 
-    def __init__(self, path: Path, architecture: str, weights: MtpWeights, seed: int) -> None:
+    def __init__(
+        self, path: Path, architecture: str, weights: MtpWeights, seed: int, part_size: int = 0
+    ) -> None:
         self.path = path
-        self.writer = GGUFWriter(path, architecture)
+        self.writer = GGUFWriter(path, architecture, split_max_tensors=part_size)
         self.weights = weights
         self._random = np.random.default_rng(seed)
         self._skipped: set[str] = set()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -44,6 +45,7 @@ __all__ = [
     "printable",
     "read_array",
     "read_header",
+    "read_int64_tensor",
     "read_strings",
 ]
 
@@ -189,6 +191,28 @@ def read_strings(path: FilePath, key: str) -> tuple[str, ...]:
     if values and not isinstance(values[0], str):
         raise KeyError(key)
     return cast("tuple[str, ...]", values)
+
+
+def read_int64_tensor(path: FilePath, header: Header, tensor: TensorInfo) -> tuple[int, ...]:
+    """All elements of a tensor of type I64, which `header`, of the file at `path`, describes.
+
+    Raises GgufError for a file that cannot be read or no longer holds the tensor, and ValueError
+    for a tensor of another type.
+    """
+    if tensor.type_name != "I64":
+        raise ValueError(tensor.type_name)
+    start, count = header.data_offset + tensor.offset, tensor.elements
+    layout = struct.Struct(f"{'<' if header.byte_order is ByteOrder.LITTLE else '>'}{count}q")
+    with _open(path) as file, io.BufferedReader(file) as reader:
+        try:
+            reader.seek(start)
+            data = reader.read(layout.size)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if len(data) < layout.size:
+            size = os.fstat(file.fileno()).st_size
+            HeaderStream(file, path, size).truncated(start + layout.size)
+    return layout.unpack(data)
 
 
 def _open(path: FilePath) -> io.FileIO:

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import llama_cpp.llama_cpp as _bindings
 import psutil  # type: ignore[import-untyped]
 
-from slipstream.engine.gguf import Header, read_header
+from slipstream.engine.file_role import held_mtp_layers
+from slipstream.engine.model_parts import read_parts
 from slipstream.engine.native_symbols import NativeSymbols
 from slipstream.errors import ContextSizeError, EngineError, ModelFileError
 
@@ -118,7 +119,7 @@ class AbortFlag:
 
 
 class Model:
-    """A loaded GGUF model and its vocabulary.
+    """A loaded GGUF model and its vocabulary; `path` may be any part of a split one.
 
     Raises `ModelFileError` when the file is missing, damaged or of a kind that cannot generate
     text, and `LoadCancelled` when `progress` (called with 0.0 to 1.0) returned False. With
@@ -137,10 +138,10 @@ class Model:
     ) -> None:
         self.path = path
         self._handle: Any = None
-        header = read_header(path)  # llama.cpp aborts the process on some damaged files
+        self.parts = read_parts(path)  # llama.cpp aborts the process on some damaged files
         params = lib.llama_model_default_params()
         params.vocab_only = vocab_only
-        params.load_mtp = _has_mtp_layers(header) if load_mtp is None else load_mtp
+        params.load_mtp = held_mtp_layers(self.parts.whole) > 0 if load_mtp is None else load_mtp
         # AMX tiles crash on many virtual machines that claim to have them (llama.cpp#20824), and
         # llama.cpp uses them only through these buffers
         params.use_extra_bufts = "AMX_INT8 = 1" not in system_info()
@@ -154,7 +155,8 @@ class Model:
 
         params.progress_callback = report
         _RECENT.clear()
-        encoded = str(path).encode("utf-8") if sys.platform == "win32" else os.fsencode(path)
+        first = self.parts.first
+        encoded = str(first).encode("utf-8") if sys.platform == "win32" else os.fsencode(first)
         handle = lib.llama_model_load_from_file(encoded, params)
         if cancelled:
             if handle:
@@ -292,11 +294,6 @@ class ContextSettings:
     n_ctx: int = 0
     n_batch: int = 0
     n_threads: int = 0
-
-
-def _has_mtp_layers(header: Header) -> bool:
-    declared = header.integer(f"{header.architecture}.nextn_predict_layers") or 0
-    return declared > 0 and any(".nextn.eh_proj." in tensor.name for tensor in header.tensors)
 
 
 class NativeBatch(Protocol):

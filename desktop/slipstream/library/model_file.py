@@ -12,21 +12,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from slipstream.engine.ggml_types import GGML_TYPES
+from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.gguf import (
     ByteOrder,
     FileFault,
     GgufError,
     Header,
-    TensorInfo,
     Value,
     file_name,
     printable,
 )
 from slipstream.engine.gguf_errors import FilePath
-from slipstream.library.model_kind import ModelKind, model_kind, mtp_layers
+from slipstream.engine.model_parts import ModelParts, load_obstacle, read_parts, split_stem
+from slipstream.library.model_kind import ModelKind, model_kind
 from slipstream.library.quantisation import QUANTISATION_NAMES, quantisation_name
-from slipstream.library.shards import ModelParts, read_parts, split_stem
 
 CACHE_SIZE = 4096
 """Descriptions kept in memory, about 2 kB each."""
@@ -177,16 +176,16 @@ def _counted(value: int | None, unit: str = "") -> str:
 
 
 def _describe(parts: ModelParts) -> ModelFile:
-    header = parts.headers[0]
-    path = parts.paths[0]
-    tensors = tuple(tensor for part in parts.headers for tensor in part.tensors)
+    header, path = parts.whole, parts.first
+    tensors = header.tensors
+    obstacle = load_obstacle(parts)
     architecture = header.architecture
     vocabulary = header.array_length("tokenizer.ggml.tokens")
     return ModelFile(
         path=path,
         name=_display_name(header, path),
-        kind=model_kind(header, tensors),
-        size_bytes=sum(part.file_size for part in parts.headers),
+        kind=model_kind(header),
+        size_bytes=header.file_size,
         part_count=len(parts.paths),
         quantisation=quantisation_name(header.integer("general.file_type"), tensors),
         architecture=printable(architecture, limit=60),
@@ -199,10 +198,10 @@ def _describe(parts: ModelParts) -> ModelFile:
         tokenizer=printable(header.text("tokenizer.ggml.model") or "", limit=60),
         licence=_words(header.metadata, "general.license", "general.license.name"),
         has_chat_template=_has_chat_template(header),
-        mtp_layers=mtp_layers(header, tensors),
+        mtp_layers=held_mtp_layers(header),
         gguf_version=header.version,
         byte_order=header.byte_order,
-        obstacle=_obstacle(parts.headers, tensors),
+        obstacle=f"It {obstacle}." if obstacle else "",
     )
 
 
@@ -247,17 +246,6 @@ def _name_from_file(path: Path) -> str:
     # A dot before a digit belongs to a version ("3.1").
     words = [word for word in re.split(r"[-_ ]|\.(?=\D)", stem) if word]
     return printable(" ".join(words) or stem, limit=120)
-
-
-def _obstacle(headers: tuple[Header, ...], tensors: tuple[TensorInfo, ...]) -> str:
-    if any(header.version == 1 for header in headers):
-        return "It is a GGUF file of version 1, which llama.cpp no longer loads."
-    if any(header.byte_order is ByteOrder.BIG for header in headers):
-        return "It is a big-endian file, made for machines that order bytes the other way round."
-    unknown = next((tensor for tensor in tensors if tensor.type not in GGML_TYPES), None)
-    if unknown is not None:
-        return f"Its weights are stored as {unknown.type_name}, which this version cannot load."
-    return ""
 
 
 Identity = tuple[tuple[Path, int, int], ...]

@@ -6,26 +6,20 @@ import ctypes
 import itertools
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from models.draft_files import TOKENS, DraftFile, chat_file, eagle3_file, mtp_file
+from engine.speculation.judged_files import HEADS, changed, judged, lone, with_tokens
+from models.draft_files import DraftFile, chat_file, eagle3_file, mtp_file, write_parts
 from models.raw_header import build_large_header
 from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
+from slipstream.engine.file_role import file_role
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import Model, lib
-from slipstream.engine.speculation import compatibility, file_role, vocabulary
-from slipstream.engine.speculation.compatibility import (
-    DraftVerdict,
-    builtin_mtp,
-    draft_kind,
-    eagle3_obstacle,
-    judge_draft,
-    mtp_obstacle,
-)
+from slipstream.engine.speculation import compatibility, vocabulary
+from slipstream.engine.speculation.compatibility import draft_kind, judge_draft
 from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.engine.speculation.vocabulary import (
     TokenDifference,
@@ -36,32 +30,13 @@ from slipstream.engine.speculation.vocabulary import (
     vocabulary_traits,
 )
 from slipstream.errors import ModelFileError
-from slipstream.library import model_kind
-from slipstream.library.model_file import describe_model_file
 
-Change = Callable[[DraftFile], object]
 VOCABULARIES = Path(__file__).resolve().parents[3] / ".cache" / "llama.cpp" / "vocab"
 NAMES = (
     "aquila", "baichuan", "bert-bge", "command-r", "deepseek-coder", "deepseek-llm", "falcon",
     "gemma-4", "gpt-2", "gpt-neox", "llama-bpe", "llama-spm", "mpt", "nomic-bert-moe", "phi-3",
     "qwen2", "qwen35", "refact", "starcoder",
 )  # fmt: skip
-
-
-def judged(folder: Path, target: DraftFile, draft: DraftFile) -> DraftVerdict:
-    return judge_draft(target.write(folder / "target.gguf"), draft.write(folder / "draft.gguf"))
-
-
-def with_tokens(changes: dict[int, str], count: int = len(TOKENS)) -> tuple[str, ...]:
-    tokens = [*TOKENS, *(f"[PAD{n}]" for n in range(len(TOKENS), count))][:count]
-    for index, text in changes.items():
-        tokens[index] = text
-    return tuple(tokens)
-
-
-def changed(file: DraftFile, change: Change) -> DraftFile:
-    change(file)
-    return file
 
 
 # ---- draft models ----
@@ -231,10 +206,6 @@ def test_models_that_load(tmp_path: Path) -> None:
 # ---- kinds of files ----
 
 
-def lone(change: Change, file: DraftFile | None = None) -> DraftFile:
-    return changed(file or chat_file(), change)
-
-
 KINDS: dict[str, tuple[DraftFile, DrafterKind | None, str]] = {
     "chat": (chat_file(), DrafterKind.DRAFT_MODEL, "a chat model"),
     "chat with MTP": (
@@ -266,9 +237,7 @@ def test_the_kind_of_file_decides(tmp_path: Path, name: str) -> None:
     path = file.write(tmp_path / "it.gguf")
     header = read_header(path)
     assert draft_kind(header) is kind
-    assert file_role.ROLES[file_role.file_role(header)] == words
-    # the library tells people the same
-    assert describe_model_file(path).kind.value == file_role.file_role(header)
+    assert file_role(header).words == words
     if kind is None:
         verdict = judge_draft(chat_file().write(tmp_path / "target.gguf"), path)
         assert (verdict.kind, verdict.compatible) == (None, False)
@@ -277,12 +246,6 @@ def test_the_kind_of_file_decides(tmp_path: Path, name: str) -> None:
         verdict = judge_draft(path, chat_file().write(tmp_path / "draft.gguf"))
         assert not verdict.compatible
         assert verdict.reason == f"“it.gguf” is {words}, not a target."
-
-
-def test_roles_are_the_librarys() -> None:
-    assert set(file_role.ROLES) == {kind.value for kind in model_kind.ModelKind}
-    assert file_role.ENCODERS == model_kind._ENCODERS
-    assert file_role.NOT_CAUSAL == model_kind._NOT_CHAT
 
 
 @pytest.mark.parametrize(
@@ -304,264 +267,11 @@ def test_files_that_cannot_be_loaded(tmp_path: Path, draft: DraftFile, words: st
     assert verdict.reason.startswith(f"“draft.gguf” {words}")
 
 
-# ---- EAGLE-3 ----
-
-
-def test_an_eagle3_head_fits_its_target(tmp_path: Path) -> None:
-    head = eagle3_file(width=6, embeddings=True, output=True, reduced=50)
-    verdict = judged(tmp_path, chat_file(), head)
-    assert (verdict.kind, verdict.compatible) == (DrafterKind.EAGLE3, True)
-    assert verdict.reason == "The head fits the target's width and reads its layers 1, 2, 3."
-    assert verdict.details["eagle3"] == {
-        "layer_ids": [1, 2, 3],
-        "target_hidden_size": 8,
-        "own_embeddings": True,
-        "own_output": True,
-        "draft_vocabulary_size": 50,
-    }
-    json.dumps(dict(verdict.details))
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        eagle3_file(),
-        eagle3_file(embeddings=True),
-        eagle3_file(output=True),
-        eagle3_file(output=True, reduced=50),
-        eagle3_file(layers=(0, 0, 3)),
-        lone(lambda f: f.tensors.update({"enc.output_norm.weight": (24,)}),
-             lone(lambda f: f.keys.update({"norm_before_fc": True}), eagle3_file())),
-    ],
-)  # fmt: skip
-def test_heads_of_every_make_fit(tmp_path: Path, head: DraftFile) -> None:
-    assert judged(tmp_path, chat_file(), head).compatible
-
-
-def test_a_head_of_the_state_after_the_last_layer_needs_that_state(tmp_path: Path) -> None:
-    head = eagle3_file(layers=(1, 2, 4))
-    verdict = judged(tmp_path, chat_file("llama"), head)
-    assert verdict.reason == (
-        "The head reads the state after the last layer (4), which llama.cpp does not give out "
-        "for the architecture llama."
-    )
-    assert judged(tmp_path, chat_file("qwen35"), head).compatible
-    # MTP layers are counted in block_count, but are not layers of the target
-    target = chat_file("qwen35", layers=3, mtp_layers=1)
-    assert "which has 3 layers" in judged(tmp_path, target, head).reason
-
-
-HEADS: dict[str, tuple[DraftFile, str]] = {
-    "layer beyond": (
-        eagle3_file(layers=(1, 2, 5)),
-        "The head reads layer 5 of its target, which has 4 layers.",
-    ),
-    "negative layer": (
-        eagle3_file(layers=(-1, 2, 3)),
-        "The head reads layer -1 of its target, which has 4 layers.",
-    ),
-    "two layers": (
-        eagle3_file(layers=(1, 2)),
-        "The head reads 2 layers of its target; it must be 3.",
-    ),
-    "no layers": (
-        lone(lambda f: f.keys.pop("target_layers"), eagle3_file()),
-        "The head does not say which layers of its target it reads.",
-    ),
-    "layers that are texts": (
-        lone(lambda f: f.keys.update(target_layers=("a", "b", "c")), eagle3_file()),
-        "The head does not say which layers of its target it reads.",
-    ),
-    "two blocks": (
-        lone(lambda f: f.keys.update(block_count=2), eagle3_file()),
-        "The head has 2 layers of its own; it must be 1.",
-    ),
-    "no width": (
-        lone(lambda f: f.keys.pop("target_hidden_size"), eagle3_file()),
-        "The head does not say how wide its hidden states and its target's are.",
-    ),
-    "another width": (
-        eagle3_file(target_width=10),
-        "The head is made for a target of width 10, and this one has 8.",
-    ),
-    "missing tensor": (
-        lone(lambda f: f.tensors.pop("blk.0.attn_norm_2.weight"), eagle3_file()),
-        "The head is incomplete: it has no “blk.0.attn_norm_2.weight”.",
-    ),
-    "missing norm": (
-        lone(lambda f: f.keys.update(norm_before_fc=True), eagle3_file()),
-        "The head is incomplete: it has no “enc.output_norm.weight”.",
-    ),
-    "wrong matrix": (
-        lone(lambda f: f.tensors.update({"fc.weight": (16, 8)}), eagle3_file()),
-        "The head's first matrix is not of the size its metadata says.",
-    ),
-    "key and value sizes": (
-        lone(
-            lambda f: f.keys.update(
-                {"eagle3.attention.key_length": 4, "eagle3.attention.head_count": 1}
-            ),
-            eagle3_file(),
-        ),
-        "The head's attention keys and values are of different sizes.",
-    ),
-    "d2t of floats": (
-        lone(lambda f: f.types.clear(), eagle3_file(output=True, reduced=50)),
-        "The head's table of draft tokens is not stored as 64-bit whole numbers.",
-    ),
-    "narrow and without embeddings": (
-        eagle3_file(width=6, output=True),
-        "The head has no token embeddings of its own, and at width 6 it cannot share those of "
-        "a target of width 8.",
-    ),
-    "narrow and without both": (
-        eagle3_file(width=6),
-        "The head has no token embeddings and no output of its own, and at width 6 it cannot "
-        "share those of a target of width 8.",
-    ),
-    "embeddings for fewer tokens": (
-        lone(lambda f: f.tensors.update({"token_embd.weight": (8, 100)}), eagle3_file()),
-        "The head's token embeddings do not cover its vocabulary.",
-    ),
-    "embeddings of one dimension": (
-        lone(lambda f: f.tensors.update({"token_embd.weight": (8,)}), eagle3_file()),
-        "The head's token embeddings do not cover its vocabulary.",
-    ),
-    "output of another size": (
-        lone(lambda f: f.tensors.update({"output.weight": (8, 100)}), eagle3_file()),
-        "The head's output is not of the size its metadata says.",
-    ),
-    "reduced without an output": (
-        eagle3_file(reduced=50),
-        "The head shares the target's output of 200 tokens, but is made for one of 50.",
-    ),
-    "another token": (
-        eagle3_file(tokens=with_tokens({17: "?"})),
-        "Token 17 is “word12” in the target and “?” in the draft.",
-    ),
-    "another tokenizer": (
-        eagle3_file(tokenizer="gpt2"),
-        "The target's vocabulary is of the SentencePiece type (llama), the draft's of the "
-        "byte-pair type (gpt2).",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HEADS)
-def test_heads_that_do_not_fit(tmp_path: Path, name: str) -> None:
-    head, reason = HEADS[name]
-    verdict = judged(tmp_path, chat_file(), head)
-    assert (verdict.kind, verdict.compatible) == (DrafterKind.EAGLE3, False)
-    assert verdict.reason == reason
-    json.dumps(dict(verdict.details))
-
-
-def test_an_architecture_without_extraction_is_refused(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, chat_file("gemma3"), eagle3_file())
-    assert verdict.reason == (
-        "llama.cpp cannot give out the hidden states of the architecture gemma3."
-    )
-    target = lone(lambda file: file.keys.pop("block_count"))
-    assert "how many layers" in judged(tmp_path, target, eagle3_file()).reason
-
-
-def test_markers_of_a_head_are_no_more_than_a_warning(tmp_path: Path) -> None:
-    head = changed(
-        eagle3_file(), lambda file: file.keys.update({"tokenizer.ggml.add_bos_token": False})
-    )
-    verdict = judged(tmp_path, chat_file(width=8, layers=400), head)
-    assert verdict.compatible
-    assert any("beginning-of-text" in warning for warning in verdict.warnings)
-
-
-def test_rules_for_heads_stand_alone(tmp_path: Path) -> None:
-    target = read_header(chat_file("mimo2").write(tmp_path / "t.gguf"))
-    head = read_header(eagle3_file().write(tmp_path / "e.gguf"))
-    mtp = read_header(mtp_file().write(tmp_path / "m.gguf"))
-    assert eagle3_obstacle(head, target) is None
-    assert mtp_obstacle(mtp, target) is None
-    assert eagle3_obstacle(mtp, target) == "The file is not an EAGLE-3 head."
-    assert mtp_obstacle(head, target) is not None
-    assert mtp_obstacle(target, target) == "The file holds no MTP layer."
-
-
-# ---- MTP ----
-
-
-def test_mtp_heads_fit_their_target(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, chat_file("mimo2"), mtp_file("mimo2"))
-    assert (verdict.kind, verdict.compatible) == (DrafterKind.MTP, True)
-    assert verdict.reason == "The heads fit the target's width and share its 200 tokens."
-    # Gemma 4's heads are narrower than the target whose states they read
-    heads = chat_file("gemma4-assistant", width=4, embedding_length_out=8)
-    assert judged(tmp_path, chat_file("gemma4"), heads).compatible
-
-
-@pytest.mark.parametrize(
-    ("target", "heads", "reason"),
-    [
-        (
-            chat_file("qwen35"), mtp_file("mimo2"),
-            "The heads are made for the architecture mimo2, and the target has qwen35.",
-        ),
-        (
-            chat_file("llama"), chat_file("gemma4-assistant"),
-            "The heads are made for the architecture gemma4, and the target has llama.",
-        ),
-        (
-            chat_file("glm5-next"), mtp_file("glm5-next"),
-            "This version cannot run MTP heads of the architecture glm5-next.",
-        ),
-        (
-            chat_file("mimo2"), mtp_file("mimo2", width=16),
-            "The heads read hidden states of width 16, and the target's have 8.",
-        ),
-        (
-            chat_file("mimo2"), lone(lambda f: f.tensors.pop("token_embd.weight"), mtp_file()),
-            "The heads come without token embeddings.",
-        ),
-        (
-            chat_file("mimo2"), mtp_file(tokens=with_tokens({60: "?"})),
-            "Token 60 is “word55” in the target and “?” in the draft.",
-        ),
-    ],
-)  # fmt: skip
-def test_mtp_heads_that_do_not_fit(
-    tmp_path: Path, target: DraftFile, heads: DraftFile, reason: str
-) -> None:
-    verdict = judged(tmp_path, target, heads)
-    assert (verdict.kind, verdict.compatible) == (DrafterKind.MTP, False)
-    assert verdict.reason == reason
-
-
-@pytest.mark.parametrize(
-    ("file", "heads"),
-    [
-        (chat_file("mimo2", mtp_layers=1), 1),
-        (chat_file("step35", mtp_layers=3), 3),
-        (chat_file("mimo2"), 0),
-        (chat_file("glm5-next", mtp_layers=1), 0),  # llama.cpp has no graph for it yet
-        (chat_file("mimo2", nextn_predict_layers=1), 0),  # announced, but stripped
-        (mtp_file("mimo2"), 0),  # not a target
-        (chat_file("gemma4-assistant"), 0),
-    ],
-)
-def test_built_in_heads_are_counted(tmp_path: Path, file: DraftFile, heads: int) -> None:
-    assert builtin_mtp(read_header(file.write(tmp_path / "t.gguf"))) == heads
-
-
 # ---- files ----
 
 
 def test_split_models_are_judged_whole(tmp_path: Path) -> None:
-    file = chat_file()
-    whole, names = file.tensors, list(file.tensors)
-    parts = []
-    for number, held in enumerate((names[:2], names[2:])):
-        part = replace(file, tensors={name: whole[name] for name in held})
-        part.keys = {**(file.keys if number == 0 else {}), "split.count": 2, "split.no": number}
-        part.tokens = TOKENS if number == 0 else ()
-        parts.append(part.write(tmp_path / f"m-{number + 1:05d}-of-00002.gguf"))
+    parts = write_parts(chat_file(), tmp_path, first=2)
     draft = chat_file().write(tmp_path / "draft.gguf")
     for target, other in ((parts[0], draft), (parts[1], draft), (draft, parts[1])):
         verdict = judge_draft(target, other)
@@ -573,7 +283,7 @@ def test_split_models_are_judged_whole(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="m-00002-of-00002"):
         judge_draft(parts[0], draft)
     renamed = parts[0].rename(tmp_path / "renamed.gguf")
-    with pytest.raises(ModelFileError, match="one of 2 parts"):
+    with pytest.raises(ModelFileError, match="part 1 of 2"):
         judge_draft(renamed, draft)
 
 
@@ -599,7 +309,7 @@ def test_verdicts_follow_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def unexpected(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(compatibility, "read_header", unexpected)
+    monkeypatch.setattr(compatibility, "read_parts", unexpected)
     monkeypatch.setattr(vocabulary, "read_strings", unexpected)
     assert not judge_draft(target, draft).compatible
 

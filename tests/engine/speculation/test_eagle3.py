@@ -25,6 +25,7 @@ from slipstream.chat.records import FinishReason
 from slipstream.engine.events import DraftingStopped, Finished, PrefillProgress
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ROLLBACK, AbortFlag, Context, ContextSettings, Model
+from slipstream.engine.model_parts import read_parts
 from slipstream.engine.requests import DraftRequest
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
@@ -335,6 +336,8 @@ def test_a_decode_with_mixed_outputs_returns_the_wrong_row(zoo: Zoo) -> None:
         (HeadShape(layers=(0, 2, 4)), "after the last layer"),
         (HeadShape(layers=(0, 2, 9)), "layer 9"),
         (HeadShape(layers=(0, 2, -1)), "layer -1"),
+        (HeadShape(reduced=100, misled=100), "drafts token 1[0-9]{2}, and the target has 128"),
+        (HeadShape(reduced=100, misled=-100), "drafts token -[0-9]+, and the target has 128"),
     ],
 )
 def test_a_bad_head_for_a_real_target(
@@ -342,7 +345,7 @@ def test_a_bad_head_for_a_real_target(
 ) -> None:
     path = build_eagle3(tmp_path / "bad.gguf", zoo.dense.path, shape)
     with pytest.raises(DraftMisfit, match=reason) as caught:
-        check_eagle3(read_header(path), read_header(zoo.dense.path))
+        check_eagle3(read_parts(path), read_header(zoo.dense.path))
     assert caught.value.exit_code is ExitCode.DRAFT_MISFIT
     if len(shape.layers) != 3:
         with pytest.raises(ModelFileError):
@@ -371,7 +374,7 @@ def test_a_misfit_is_told_from_the_headers(
     tmp_path: Path, head: object, target: object, reason: str
 ) -> None:
     ours = read_header(target.write(tmp_path / "target.gguf"))  # type: ignore[attr-defined]
-    theirs = read_header(head.write(tmp_path / "head.gguf"))  # type: ignore[attr-defined]
+    theirs = read_parts(head.write(tmp_path / "head.gguf"))  # type: ignore[attr-defined]
     with pytest.raises(DraftMisfit, match=reason):
         check_eagle3(theirs, ours)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream.engine.gguf import Header, read_header
+from slipstream.engine.gguf import Header
 from slipstream.engine.llama import Context, ContextSettings, Model
-from slipstream.engine.speculation.compatibility import eagle3_obstacle
+from slipstream.engine.model_parts import ModelParts
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.eagle3_compatibility import eagle3_obstacle, target_layers
 from slipstream.engine.speculation.head_drafter import HeadDrafter, check_rollback
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.engine.speculation.hidden_states import (
@@ -27,7 +28,7 @@ HEAD_BATCH = 64
 """Rows per pass of the head: each gets logits whether wanted or not, for up to 250,000 tokens."""
 
 
-def check_eagle3(head: Header, target: Header) -> None:
+def check_eagle3(head: ModelParts, target: Header) -> None:
     """Raise `DraftMisfit` for a head that cannot draft for this target.
 
     llama.cpp would abort the process or read states that nobody has filled.
@@ -53,13 +54,12 @@ class Eagle3Drafter(HeadDrafter):
     def __init__(
         self, head: Model, target: Context, settings: DraftSettings, *, n_threads: int
     ) -> None:
-        header = read_header(head.path)
-        check_eagle3(header, read_header(target.model.path))
+        check_eagle3(head.parts, target.model.parts.whole)
         check_rollback(target)
-        layers = header.metadata["eagle3.target_layers"]
-        assert isinstance(layers, tuple)
+        layers = target_layers(head.parts.whole)
+        assert layers is not None
         n_layer = target.model.n_layer
-        self._layers = tuple(LAST if layer == n_layer else int(layer) for layer in layers)
+        self._layers = tuple(LAST if layer == n_layer else layer for layer in layers)
         context = Context(
             head,
             ContextSettings(n_ctx=target.n_ctx, n_batch=HEAD_BATCH, n_threads=n_threads),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ContextSettings, Model
 from slipstream.engine.requests import DraftRequest
 from slipstream.engine.session import GenerationSession
-from slipstream.engine.speculation.compatibility import builtin_mtp, judge_draft
+from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.draft_model import DraftModelDrafter
 from slipstream.engine.speculation.drafter import Drafter, DrafterKind, NullDrafter
+from slipstream.engine.speculation.mtp_compatibility import builtin_mtp
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import DraftMisfit, UsageError
 
@@ -113,8 +113,8 @@ def _kind_of(request: DraftRequest, target: Model) -> DrafterKind:
 
 
 def has_mtp(target: Model) -> bool:
-    """Whether the target's own file holds usable MTP heads."""
-    return builtin_mtp(read_header(target.path)) > 0
+    """Whether the target holds MTP heads of its own that can draft for it."""
+    return builtin_mtp(target.parts.whole) > 0
 
 
 def _recognised(target: Path, draft: Path) -> DrafterKind:

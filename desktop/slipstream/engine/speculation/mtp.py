@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slipstream.engine.gguf import Header, read_header
+from slipstream.engine.gguf import Header
 from slipstream.engine.llama import Context, ContextSettings, Model, symbols
-from slipstream.engine.speculation.compatibility import mtp_obstacle
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
-from slipstream.engine.speculation.file_role import GEMMA_ASSISTANT, held_mtp_layers
 from slipstream.engine.speculation.head_drafter import HeadDrafter, check_rollback
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.engine.speculation.hidden_states import (
@@ -25,10 +23,8 @@ from slipstream.engine.speculation.hidden_states import (
     output_state,
     states,
 )
+from slipstream.engine.speculation.mtp_compatibility import mtp_obstacle
 from slipstream.errors import DraftMisfit
-
-CHAINED = frozenset({"hy_v3", "mimo2", "step35"})
-"""Architectures that take several heads; the graphs of the others assert that there is one."""
 
 
 def check_mtp(heads: Header, target: Header) -> None:
@@ -36,25 +32,13 @@ def check_mtp(heads: Header, target: Header) -> None:
 
     Both are the same header where the heads are inside the target's file.
     """
-    obstacle = mtp_obstacle(heads, target) or _count_obstacle(heads)
+    obstacle = mtp_obstacle(heads, target)
     if obstacle is not None:
         raise DraftMisfit(
             "The MTP heads cannot draft for this model.",
             obstacle,
             "Choose heads made for this model, or use prompt lookup.",
         )
-
-
-def _count_obstacle(heads: Header) -> str | None:
-    if heads.architecture == GEMMA_ASSISTANT:
-        return "Heads that share the memory of their target cannot be used yet."
-    declared = heads.integer(f"{heads.architecture}.nextn_predict_layers") or 0
-    held = held_mtp_layers(heads)
-    if declared != held:
-        return f"The file declares {declared} MTP layers and holds {held}."
-    if declared > 1 and heads.architecture not in CHAINED:
-        return f"llama.cpp runs one MTP layer of this architecture, and the file has {declared}."
-    return None
 
 
 class MtpDrafter(HeadDrafter):
@@ -76,7 +60,7 @@ class MtpDrafter(HeadDrafter):
         n_threads: int,
         owns_model: bool,
     ) -> None:
-        check_mtp(read_header(model.path), read_header(target.model.path))
+        check_mtp(model.parts.whole, target.model.parts.whole)
         check_rollback(target)
         self._owns_model = owns_model
         self._heads = model.n_layer_nextn

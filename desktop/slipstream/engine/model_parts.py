@@ -1,12 +1,24 @@
-"""The parts of a split model: which files they are and whether they belong together."""
+"""The files of a model: which they are, whether they belong together and could be loaded.
+
+Large models are published in parts by llama.cpp's naming rule (`llama_split_path`). Loads nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from slipstream.engine.gguf import FileFault, GgufError, Header, file_name, read_header
+from slipstream.engine.ggml_types import GGML_TYPES
+from slipstream.engine.gguf import (
+    ByteOrder,
+    FileFault,
+    GgufError,
+    Header,
+    file_name,
+    read_header,
+    read_int64_tensor,
+)
 
 _PART_NAME = re.compile(r"(?P<prefix>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 _NAME_HINT = "Keep all parts in one folder under their original names (…-00001-of-00003.gguf)."
@@ -14,10 +26,20 @@ _NAME_HINT = "Keep all parts in one folder under their original names (…-00001
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """All files of one model, in order, with their headers; one of each for a plain file."""
+    """All files of one model, in order, with their headers; one of each for a plain file.
+
+    `whole` is one header for all of them: the first part's metadata, and every part's tensors,
+    whose offsets count from the data of their own part.
+    """
 
     paths: tuple[Path, ...]
     headers: tuple[Header, ...]
+    whole: Header
+
+    @property
+    def first(self) -> Path:
+        """The file to load: llama.cpp finds the others from it."""
+        return self.paths[0]
 
 
 def split_stem(stem: str) -> str:
@@ -35,7 +57,7 @@ def read_parts(path: Path) -> ModelParts:
     header = read_header(path)
     count = header.integer("split.count") or 1
     if count <= 1:
-        return ModelParts((path,), (header,))
+        return ModelParts((path,), (header,), header)
     paths = _part_paths(path, header, count)
     missing = [part for part in paths if not part.exists()]
     if missing:
@@ -50,7 +72,36 @@ def read_parts(path: Path) -> ModelParts:
         )
     headers = tuple(header if part == path else read_header(part) for part in paths)
     _check_together(paths, headers)
-    return ModelParts(paths, headers)
+    whole = replace(
+        headers[0],
+        tensors=tuple(tensor for part in headers for tensor in part.tensors),
+        file_size=sum(part.file_size for part in headers),
+    )
+    return ModelParts(paths, headers, whole)
+
+
+def load_obstacle(parts: ModelParts) -> str | None:
+    """Why llama.cpp cannot load the model, in words that follow "it"; None where it may."""
+    if any(header.version == 1 for header in parts.headers):
+        return "is a GGUF file of version 1, which llama.cpp no longer loads"
+    if any(header.byte_order is ByteOrder.BIG for header in parts.headers):
+        return "is a big-endian file, made for machines that order bytes the other way round"
+    unknown = next((one for one in parts.whole.tensors if one.type not in GGML_TYPES), None)
+    if unknown is not None:
+        return f"stores weights as {unknown.type_name}, which this version cannot load"
+    return None
+
+
+def read_int64s(parts: ModelParts, name: str) -> tuple[int, ...]:
+    """All elements of the I64 tensor `name`, in whichever part it lies.
+
+    Raises GgufError for a file that cannot be read, and KeyError where there is no such tensor.
+    """
+    for path, header in zip(parts.paths, parts.headers, strict=True):
+        for tensor in header.tensors:
+            if tensor.name == name:
+                return read_int64_tensor(path, header, tensor)
+    raise KeyError(name)
 
 
 def _part_paths(path: Path, header: Header, count: int) -> tuple[Path, ...]:
