@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from gui.person import Person
 from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
@@ -126,6 +126,123 @@ def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) 
     person.qtbot.waitUntil(lambda: "active" in cockpit.draft_chip.text, timeout=20_000)
     assert cockpit.draft_controls.settings().n_draft_max == 7
     assert cockpit.draft_controls.settings().p_min == 0.25
+
+
+def test_changing_the_depth_loads_nothing_anew(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    drafter = app.engine._worker._target.session.drafter  # type: ignore[union-attr]
+    controls = app.window.cockpit.draft_controls
+    with person.qtbot.waitSignal(app.engine.draft_changed, timeout=20_000):
+        controls.set_settings(type(controls.settings())(n_draft_max=2))
+        controls.settings_changed.emit(controls.settings())
+    assert app.engine._worker._target.session.drafter is drafter  # type: ignore[union-attr]
+    person.choose(temperature=0.0, max_tokens=13, logit_bias=ENDLESS)
+    person.ask("Hello")
+    assert len(last_answer(person).speculation.accepted_at) == 2
+
+
+def test_accepted_tokens_are_coloured_on_demand_and_remembered(
+    person: Person, folder: Path
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    tools = app.window.cockpit.draft_tools
+    assert not tools.isVisible()
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    assert tools.isVisible()
+    person.choose(temperature=0.0, max_tokens=21, logit_bias=ENDLESS)
+    answer = person.ask("Hello")
+    record = last_answer(person)
+    coloured = sum(end - start for start, end in record.accepted_text)
+    assert 0 < coloured < len(answer)
+    tools.colours_switch.click()
+    assert app.window.transcript._style.shows_accepted
+    choose_draft(person, "none", "off")
+    assert tools.isVisible()  # else nobody could switch the colours off
+    person.quit()
+    app = person.start(folder / "Target.gguf")
+    assert app.window.transcript._style.shows_accepted
+    assert last_answer(person).accepted_text == record.accepted_text
+    app.window.cockpit.draft_tools.colours_switch.click()
+    assert not app.window.cockpit.draft_tools.isVisible()
+
+
+def check_last_answer(person: Person) -> str:
+    """Press the button, wait for the outcome, return what the dialog says."""
+    app = person.running
+    with person.qtbot.waitSignal(app.engine.check_ended, timeout=60_000):
+        app.window.cockpit.draft_tools.check_button.click()
+        assert app.engine.state is EngineState.CHECKING
+        assert app.window.composer.stop_button.isVisible()
+    return app._controller._losslessness.dialog.text()
+
+
+def test_losslessness_is_checked_on_the_last_answer(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    button = app.window.cockpit.draft_tools.check_button
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    assert not button.isEnabled()
+    assert "no answer" in button.toolTip()
+    person.choose(temperature=1.0, max_tokens=15, logit_bias=ENDLESS)
+    person.ask("Hello")
+    answer = person.ask("And again")
+    assert button.isEnabled()
+    words = check_last_answer(person)
+    assert words.startswith("Identical, 15 tokens")
+    assert "100 % of" in words
+    assert app.engine.state is EngineState.READY
+    assert app.window.transcript.answer_text() == answer
+    choose_draft(person, "none", "off")
+    assert not button.isEnabled()
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    app.window.model_dropped.emit(str(folder / "Draft.gguf"))
+    person.wait_for(EngineState.READY)
+    assert "Target" in button.toolTip()
+
+
+def test_a_check_can_be_cancelled_and_the_chat_goes_on(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    person.choose(temperature=0.0, max_tokens=400, logit_bias=ENDLESS)
+    person.ask("Hello")
+    dialog = app._controller._losslessness.dialog
+    with person.qtbot.waitSignal(app.engine.check_ended, timeout=60_000) as ended:
+        app.window.cockpit.draft_tools.check_button.click()
+        assert dialog.isVisible()
+        dialog.button.click()
+    assert ended.args == [None]
+    assert not dialog.isVisible()
+    person.choose(max_tokens=3, logit_bias=ENDLESS)
+    assert person.ask("Go on") != ""
+
+
+def test_quitting_during_a_check_is_clean(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    person.choose(temperature=0.0, max_tokens=400, logit_bias=ENDLESS)
+    person.ask("Hello")
+    app.window.cockpit.draft_tools.check_button.click()
+    person.quit()
+
+
+def test_the_menu_of_an_answer_offers_the_check(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    choose_draft(person, "prompt-lookup", "prompt lookup")
+    person.choose(temperature=0.0, max_tokens=4, logit_bias=ENDLESS)
+    person.ask("Hello")
+    chat = app._controller._chat
+    assert chat is not None
+
+    def offered(message: object) -> list[tuple[str, bool]]:
+        menu = QMenu(app.window)
+        app.window.transcript.menu_opening.emit(menu, message)
+        return [(action.text(), action.isEnabled()) for action in menu.actions() if action.text()]
+
+    assert offered(chat.messages[0]) == []
+    assert offered(None) == []
+    assert offered(chat.messages[1]) == [("Check losslessness…", True)]
+    choose_draft(person, "none", "off")
+    assert offered(chat.messages[1]) == [("Check losslessness…", False)]
 
 
 def test_a_drafter_that_fails_midway_turns_itself_off_with_a_notice(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -59,7 +58,7 @@ class LosslessnessDialog(QDialog):
         self._table.setColumnStretch(1, 1)
         self.button = QPushButton()
         self.button.setObjectName("losslessness_button")
-        self.button.clicked.connect(self.close)
+        self.button.clicked.connect(self.reject)
         self._lay_out()
         theme().changed.connect(self._paint_icon)
 
@@ -163,10 +162,8 @@ class LosslessnessDialog(QDialog):
         self._icon.setPixmap(icon_pixmap(name, colour, _ICON, self.devicePixelRatioF()))
 
     def reject(self) -> None:
-        self.close()  # Esc, too, ends the check
-
-    def closeEvent(self, event: QCloseEvent) -> None:
+        """Esc, the button and the window's own close all come here."""
         if self._running:
             self._running = False
             self.cancelled.emit()
-        super().closeEvent(event)
+        super().reject()

@@ -111,6 +111,8 @@ def _insert(
         return
     marked = QTextCharFormat(char_format)
     marked.setBackground(QBrush(style.accepted))
+    if marked.isAnchor():
+        marked.setForeground(style.accepted_link)
     for start, end, is_accepted in runs(accepted):
         cursor.insertText(text[start:end], marked if is_accepted else char_format)
 

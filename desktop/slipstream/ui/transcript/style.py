@@ -41,7 +41,8 @@ class ReadingStyle:
         self.user_block = QColor(tokens.user_block)
         self.code_block = QColor(tokens.code_block)
         self.inline_code = QColor(mix(tokens.text, tokens.page, 0.07))
-        self.accepted = QColor(mix(tokens.accent, tokens.page, 0.2))
+        self.accepted = QColor(mix(tokens.accent, tokens.page, tokens.accepted_alpha))
+        self.accepted_link = QColor(mix(tokens.text, tokens.accent, 0.15))  # readable on that
         self.selection = QColor(mix(tokens.accent, tokens.page, 0.26))
         self.heading_px = {1: reading_px + 7, 2: reading_px + 4, 3: reading_px + 2}
 
