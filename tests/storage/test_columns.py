@@ -59,7 +59,12 @@ SPECULATION = st.builds(
     draft_seconds=NUMBERS,
     verify_seconds=NUMBERS,
     sample_seconds=NUMBERS,
+    by_drafter=st.dictionaries(
+        st.sampled_from(["mtp", "prompt-lookup"]),
+        st.fixed_dictionaries({"rounds": COUNTS, "accepted": COUNTS}),
+    ),
 )
+SPANS = st.lists(st.tuples(COUNTS, COUNTS), max_size=4).map(tuple)
 ANSWERS = st.builds(
     AnswerRecord,
     model_name=ANY_TEXT,
@@ -72,6 +77,8 @@ ANSWERS = st.builds(
     drafter=ANY_TEXT,
     draft_path=ANY_TEXT,
     speculation=SPECULATION,
+    accepted_text=SPANS,
+    accepted_reasoning=SPANS,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from engine.speculation.harness import (
     MakeDrafter,
@@ -115,6 +116,11 @@ def converse(
         if pending is not None:
             assert_like_fresh(model, session, make, pending, depth)
         answer(model, session, prompt, max_tokens=max_tokens)
+        if length % 2:  # the target goes on without the drafter, which must not be misled
+            said = session.cache.tokens
+            other = [*said[: len(said) - length % 7], 11, 12]
+            resting = request(other, max_tokens=max_tokens, logit_bias=())
+            list(session.generate(replace(resting, speculate=False)))
         # the answer becomes part of the next prompt, as in a chat
         answer(model, session, [*session.cache.tokens, 5, 6], max_tokens=5)
     session.close()

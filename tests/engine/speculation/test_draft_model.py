@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,45 @@ def test_short_drafts_are_counted_nowhere(target: Model) -> None:
 def test_bad_settings_are_refused(values: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=r"draft|p-min"):
         DraftSettings(**values)  # type: ignore[arg-type]
+
+
+class Alternating(PromptLookupDrafter):
+    """Asks somebody else for every second draft."""
+
+    asked = 0
+
+    def draft(self, history: Sequence[int], limit: int) -> Draft:
+        self.asked += 1
+        tokens = tuple(history[-min(limit, 2) :])
+        return Draft(tokens, DrafterKind.MTP if self.asked % 2 else None)
+
+
+def test_figures_are_kept_apart_where_several_draft(target: Model) -> None:
+    session = session_of(target, lambda _: Alternating())
+    figures = assert_same_as_plain(target, session, prompt_of(20))
+    assert set(figures.by_drafter) == {"mtp", "prompt-lookup"}
+    for count in ("rounds", "drafted", "verified", "accepted"):
+        whole = getattr(figures, count)
+        assert sum(part[count] for part in figures.by_drafter.values()) == whole
+    assert figures.by_drafter["mtp"]["rounds"] - figures.by_drafter["prompt-lookup"]["rounds"] in (
+        0,
+        1,
+    )
+    session.close()
+
+
+@pytest.mark.parametrize("rests_on", ["the same", "another"])
+def test_an_answer_without_the_drafter_does_not_mislead_it(target: Model, rests_on: str) -> None:
+    session = session_of(target, lambda s: drafter_for(s, target.path, n_draft_max=4))
+    assert_same_as_plain(target, session, prompt_of(40))
+    other = prompt_of(40) if rests_on == "the same" else [*prompt_of(30), 9, 8, 7, 6, 5, 4, 3]
+    resting = replace(request(other), speculate=False)
+    events = list(session.generate(resting))
+    assert tokens_of(events) == plain_tokens(target, other)
+    assert speculation_of(events).rounds == 0
+    figures = assert_same_as_plain(target, session, [*other, 5])
+    assert figures.acceptance_rate == 1.0
+    session.close()
 
 
 class Failing(PromptLookupDrafter):
