@@ -15,6 +15,7 @@ from slipstream.engine.losslessness import check_losslessness
 from slipstream.engine.requests import Candidate, Divergence
 from slipstream.engine.session import GenerationRequest, GenerationSession
 from slipstream.engine.speculation.drafter import Draft
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import EngineError
 
@@ -42,7 +43,7 @@ def ignore(done: int, total: int) -> None:
 class Repeating(PromptLookupDrafter):
     """Drafts what was said before, right or not."""
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         return Draft(tuple(history[-min(limit, 3) :]))
 
 

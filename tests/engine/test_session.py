@@ -15,7 +15,8 @@ from slipstream.engine.llama import Batch, Context, ContextSettings, Model
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.session import GenerationRequest, GenerationSession, chunk_plan
-from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.errors import ContextSizeError, EngineError, UsageError
 
 N_BATCH = 64
@@ -592,7 +593,7 @@ def test_times_come_from_the_clock_it_was_given(model: Model) -> None:
     session.close()
 
 
-class Oracle:
+class Oracle(Drafter):
     """Drafts the answer it was told, and notes what it is told in return."""
 
     def __init__(self, answer: list[int], wrong_every: int = 0) -> None:
@@ -617,7 +618,7 @@ class Oracle:
         del self.followed[first_position:]
         self.followed += tokens
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         self.limits.append(limit)
         done = len(history) - self.prompt_length
         guess = self.answer[done : done + min(limit, 4)]

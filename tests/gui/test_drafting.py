@@ -254,7 +254,7 @@ def test_a_drafter_that_fails_midway_turns_itself_off_with_a_notice(
     choose_draft(person, "prompt-lookup", "prompt lookup")
     calls = 0
 
-    def failing(self: PromptLookupDrafter, history: list[int], limit: int) -> object:
+    def failing(self: PromptLookupDrafter, history: list[int], limit: int, guide: object) -> object:
         nonlocal calls
         calls += 1
         raise EngineError("The drafter broke.")

@@ -42,7 +42,14 @@ from slipstream.engine.reasoning import ReasoningFormat
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import MAX_SEED, SamplerSettings
 from slipstream.engine.speculation.counter import SpeculationCounter
-from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, NullDrafter
+from slipstream.engine.speculation.drafter import (
+    Draft,
+    Drafter,
+    DrafterKind,
+    NullDrafter,
+    TargetPass,
+)
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.verify import Verdict, verify
 from slipstream.engine.stopwatch import Stopwatch
 from slipstream.errors import (
@@ -103,6 +110,8 @@ class GenerationSession:
         self._busy = False
         self._drafter_failure: UserError | None = None
         self._counter = SpeculationCounter()
+        self._pass_seconds = 0.0  # of the latest target pass
+        self._sample_seconds = 0.0
         self._began_with = self._drafter.kind
         self._unchanged = sys.maxsize  # of what the drafter followed, tokens that still stand
 
@@ -318,7 +327,8 @@ class GenerationSession:
         except DecodeAborted:
             self.cache.extend(tokens[: max(0, self._context.length() - position)])
             return False
-        self._counter.verify_seconds += self._clock() - begun
+        self._pass_seconds = self._clock() - begun
+        self._counter.verify_seconds += self._pass_seconds
         self.cache.extend(tokens)
         self._drafting(self._drafter.process, tokens, position, otherwise=None)
         return True
@@ -347,7 +357,8 @@ class GenerationSession:
             while True:
                 sampling = self._clock()
                 verdict = verify(draft, sample, self._model.is_end_of_generation)
-                self._counter.sample_seconds += self._clock() - sampling
+                self._sample_seconds = self._clock() - sampling
+                self._counter.sample_seconds += self._sample_seconds
                 run = self._emit(verdict, draft, text, watch, started, evaluated=evaluated)
                 history.extend(run.token_ids)
                 yield from self._told_failure()
@@ -381,7 +392,8 @@ class GenerationSession:
         if limit < 1:
             return Draft()
         kind = self._drafter.kind
-        draft = self._drafting(self._drafter.draft, history, limit, otherwise=Draft())
+        guide = DraftGuide()
+        draft = self._drafting(self._drafter.draft, history, limit, guide, otherwise=Draft())
         assert len(draft.tokens) <= limit
         return draft if draft.kind else replace(draft, kind=kind)
 
@@ -414,6 +426,10 @@ class GenerationSession:
         if evaluated:
             count = len(draft.tokens)
             self._counter.passed(count, count, sum(flags), draft.kind or DrafterKind.NONE)
+            seen = TargetPass(
+                count + 1, self._pass_seconds, self._sample_seconds, sum(flags), tuple(emitted)
+            )
+            self._drafting(self._drafter.observe, seen, otherwise=None)
         watch.sampled(len(emitted))
         watch.reasoned(reasoning_tokens, still=text.reasoning)
         return TextRun(

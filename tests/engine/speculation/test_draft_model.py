@@ -24,6 +24,7 @@ from slipstream.engine.llama import ContextSettings, Model
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.draft_model import DraftModelDrafter
 from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import EngineError, UsageError
 
@@ -206,7 +207,7 @@ class Alternating(PromptLookupDrafter):
 
     asked = 0
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         self.asked += 1
         tokens = tuple(history[-min(limit, 2) :])
         return Draft(tokens, DrafterKind.MTP if self.asked % 2 else None)
@@ -260,9 +261,9 @@ class Failing(PromptLookupDrafter):
     def process(self, tokens: object, first_position: int) -> None:
         self._fail("process")
 
-    def draft(self, history: object, limit: int) -> Draft:
+    def draft(self, history: object, limit: int, guide: DraftGuide) -> Draft:
         self._fail("draft")
-        return super().draft(history, limit)  # type: ignore[arg-type]
+        return super().draft(history, limit, guide)  # type: ignore[arg-type]
 
     def accept(self, count: int) -> None:
         self._fail("accept")

@@ -31,6 +31,7 @@ from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
 from slipstream.engine.speculation.eagle3 import HEAD_BATCH, Eagle3Drafter, check_eagle3
 from slipstream.engine.speculation.factory import open_drafter
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.errors import ContextSizeError, DraftMisfit, EngineError, ExitCode, ModelFileError
 
@@ -135,7 +136,7 @@ def test_the_states_are_in_step_with_the_tokens(zoo: Zoo, n_batch: int) -> None:
     prompt = bare_prompt(145)
     events = list(session.generate(request(prompt, max_tokens=9, logit_bias=())))
     history = [*session.cache.tokens, tokens_of(events)[-1]]
-    drafted = session.drafter.draft(history, min(3, n_batch)).tokens
+    drafted = session.drafter.draft(history, min(3, n_batch), DraftGuide()).tokens
     assert drafted == (history[-1],) * 3
     session.close()
 

@@ -30,6 +30,7 @@ from slipstream.engine.requests import DraftRequest
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
 from slipstream.engine.speculation.factory import has_mtp, open_drafter
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.hidden_states import LAST, states
 from slipstream.engine.speculation.mtp import MtpDrafter, check_mtp
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
@@ -130,7 +131,7 @@ def test_the_states_are_in_step_with_the_tokens(zoo: Zoo, name: str, n_batch: in
     answer(model, session, bare_prompt(37), max_tokens=9)
     events = list(session.generate(request(bare_prompt(45), max_tokens=9, logit_bias=())))
     history = [*session.cache.tokens, tokens_of(events)[-1]]
-    assert session.drafter.draft(history, 3).tokens == (history[-1],) * 3
+    assert session.drafter.draft(history, 3, DraftGuide()).tokens == (history[-1],) * 3
     session.close()
 
 
@@ -391,7 +392,7 @@ def test_a_step_out_of_order_is_an_error_and_not_a_wrong_draft(zoo: Zoo) -> None
     with pytest.raises(EngineError, match="lost track"):
         drafter.process([1], 100)
     with pytest.raises(EngineError, match="lost track"):
-        drafter.draft(bare_prompt(90), 4)
+        drafter.draft(bare_prompt(90), 4, DraftGuide())
     with pytest.raises(EngineError, match="does not know"):
         drafter.process([5000], 20)
     session.close()

@@ -8,15 +8,15 @@ import numpy as np
 
 from slipstream.engine.cache import TokenCache
 from slipstream.engine.llama import AbortFlag, Batch, Context, ContextSettings, Model
-from slipstream.engine.speculation.confidence import confidence, likeliest
-from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.errors import EngineError
 
 _EAGER_TOKENS = 32
 """From how many tokens on the draft follows at once; fewer wait and share the first draft step."""
 
 
-class DraftModelDrafter:
+class DraftModelDrafter(Drafter):
     """Owns the draft model and its context, which has the target's window.
 
     Invariant outside `draft` … `accept`: the draft's cache holds a prefix of the conversation.
@@ -62,7 +62,7 @@ class DraftModelDrafter:
         if known >= 0 and len(tokens) - known >= _EAGER_TOKENS:
             self._evaluate(tokens[known:], want_logits=False)
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         """The likeliest tokens one after the other, while they are likely enough."""
         wanted = min(limit, self._settings.n_draft_max, self._context.n_ctx - len(history))
         self._said = len(history)
@@ -70,25 +70,20 @@ class DraftModelDrafter:
             return Draft()
         self._evaluate(history[len(self.cache) :], want_logits=True)
         drafted: list[int] = []
+        confidences: list[float] = []
         while True:
-            token = self._next_token()
-            if token is None:
+            logits = np.ctypeslib.as_array(self._context.logits(-1), shape=(self._model.n_vocab,))
+            token, confidence = guide.choose(logits)
+            if token >= self._target_n_vocab or confidence < self._settings.p_min:
                 break
             drafted.append(token)
-            if len(drafted) == wanted:
+            confidences.append(confidence)
+            if len(drafted) == wanted or not guide.goes_on(confidence):
                 break
             self._evaluate([token], want_logits=True)
-        return Draft(tuple(drafted) if len(drafted) >= self._settings.n_draft_min else ())
-
-    def _next_token(self) -> int | None:
-        """The likeliest next token; None where it is too unlikely or unknown to the target."""
-        logits = np.ctypeslib.as_array(self._context.logits(-1), shape=(self._model.n_vocab,))
-        token = likeliest(logits)
-        if token >= self._target_n_vocab:
-            return None
-        if self._settings.p_min > 0 and confidence(logits) < self._settings.p_min:
-            return None
-        return token
+        if len(drafted) < self._settings.n_draft_min:
+            return Draft()
+        return Draft(tuple(drafted), self.kind, tuple(confidences))
 
     def _evaluate(self, tokens: Sequence[int], *, want_logits: bool) -> None:
         if max(tokens) >= self._model.n_vocab:

@@ -1,13 +1,16 @@
-"""What proposes tokens: the protocol every drafter follows, and the one that proposes none."""
+"""What proposes tokens: the interface every drafter follows, and the one that proposes none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from slipstream.errors import UsageError
+
+if TYPE_CHECKING:
+    from slipstream.engine.speculation.guide import DraftGuide
 
 
 class DrafterKind(StrEnum):
@@ -63,23 +66,42 @@ class Draft:
     """Tokens proposed to follow the pending one, and who proposed them.
 
     `kind` is None where that is the drafter itself, and another where it asked somebody else.
+    `confidences` has for each token how sure the drafter is of it, from 0 to 1.
     """
 
     tokens: tuple[int, ...] = ()
     kind: DrafterKind | None = None
+    confidences: tuple[float, ...] = ()
 
 
-class Drafter(Protocol):
-    """Follows the target token by token and proposes what may come next.
+@dataclass(frozen=True, slots=True)
+class TargetPass:
+    """What a target pass after the prefill cost and brought.
 
-    The session calls `begin` once per answer, `process` after every decode of the target (prefill
-    chunks included), `draft` before and `accept` after every verification, `close` once. Any of
-    them may raise `UserError`: the session then goes on without the drafter.
+    It evaluated `rows` tokens in `seconds`: the pending one and `rows - 1` drafted ones, of which
+    `accepted` stand. `tokens` were emitted; sampling them took `sample_seconds`.
+    """
+
+    rows: int
+    seconds: float
+    sample_seconds: float
+    accepted: int
+    tokens: tuple[int, ...]
+
+
+class Drafter:
+    """Follows the target token by token and proposes what may come next; by itself nothing.
+
+    The session calls `begin` once per answer,
+    `process` after every decode of the target (prefill chunks included), `draft` before, and
+    `accept` and `observe` after every verification, `close` once. Any of them may raise
+    `UserError`: the session then goes on without the drafter.
     """
 
     @property
     def kind(self) -> DrafterKind:
         """The way it drafts."""
+        return DrafterKind.NONE
 
     def configure(self, settings: DraftSettings) -> None:
         """Draft by these settings from the next draft on; nothing is loaded anew."""
@@ -92,15 +114,17 @@ class Drafter(Protocol):
         further on and returns how many of the cached tokens need not be seen again; the target
         evaluates the rest once more, so that `process` sees it.
         """
+        return cached
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """The target has just evaluated these tokens at consecutive positions."""
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         """At most `limit` (1 or more) tokens to follow `history`, whose last one is pending.
 
         Everything in `history` but the pending token has gone through `process`.
         """
+        return Draft()
 
     def accept(self, count: int) -> None:
         """The first `count` tokens of the latest draft stand, the rest is forgotten.
@@ -108,34 +132,12 @@ class Drafter(Protocol):
         Called after every verification, with 0 also where nothing was drafted.
         """
 
+    def observe(self, target_pass: TargetPass) -> None:
+        """What the latest target pass cost and brought; not called for prefill chunks."""
+
     def close(self) -> None:
         """Free what the drafter holds. Calling it twice is harmless."""
 
 
-class NullDrafter:
+class NullDrafter(Drafter):
     """Proposes nothing: plain decoding is speculation with empty drafts."""
-
-    @property
-    def kind(self) -> DrafterKind:
-        """None at all."""
-        return DrafterKind.NONE
-
-    def configure(self, settings: DraftSettings) -> None:
-        """Nothing to set."""
-
-    def begin(self, cached: int, unchanged: int) -> int:
-        """Nothing to follow, so nothing is missing."""
-        return cached
-
-    def process(self, tokens: Sequence[int], first_position: int) -> None:
-        """Nothing to follow."""
-
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
-        """The empty draft."""
-        return Draft()
-
-    def accept(self, count: int) -> None:
-        """Nothing to learn."""
-
-    def close(self) -> None:
-        """Nothing to free."""

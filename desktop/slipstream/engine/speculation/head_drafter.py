@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from slipstream.engine.llama import Context, Model
-from slipstream.engine.speculation.confidence import confidence, likeliest
-from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.engine.speculation.hidden_states import Rows, StateHistory, output_state
 from slipstream.errors import DraftMisfit, EngineError
@@ -28,7 +28,7 @@ def check_rollback(target: Context) -> None:
         )
 
 
-class HeadDrafter(ABC):
+class HeadDrafter(Drafter, ABC):
     """Follows the target with pairs (token[p], state[p - 1]), the state being the target's.
 
     The pair of token p stands at position p - `_lag` of the head's own cache. Invariants between
@@ -155,7 +155,7 @@ class HeadDrafter(ABC):
         self._batch.fill(tokens, states, position, output=False)
         self._context.decode(self._batch)
 
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         """The likeliest tokens one after the other, while they are likely enough."""
         known = len(history) - 1
         state = self._states.after(known - 1)
@@ -166,39 +166,45 @@ class HeadDrafter(ABC):
         if wanted < 1:
             return Draft()
         self._trim(known)
-        drafted = self._propose(history[-1], state.copy(), wanted)
-        return Draft(tuple(drafted) if len(drafted) >= self._settings.n_draft_min else ())
+        drafted = self._propose(history[-1], state.copy(), wanted, guide)
+        if len(drafted) < self._settings.n_draft_min:
+            return Draft()
+        tokens, confidences = zip(*drafted, strict=True) if drafted else ((), ())
+        return Draft(tokens, self.kind, confidences)
 
-    def _propose(self, pending: int, state: Rows, wanted: int) -> list[int]:
-        """At most `wanted` tokens to follow the pending one; each step feeds the head itself."""
-        drafted: list[int] = []
+    def _propose(
+        self, pending: int, state: Rows, wanted: int, guide: DraftGuide
+    ) -> list[tuple[int, float]]:
+        """At most `wanted` tokens to follow the pending one, each with the head's confidence.
+
+        Each step feeds the head itself.
+        """
+        drafted: list[tuple[int, float]] = []
         known = len(self._tokens)
         token = pending
         while True:
             position = known + len(drafted) - self._lag
             self._batch.fill([token], state[np.newaxis], position, output=True)
             self._context.decode(self._batch)
-            following = self._next_token(0)
+            following = self._next_token(0, guide)
             if following is None:
                 break
-            token = following
-            drafted.append(token)
-            if len(drafted) == wanted:
+            token, confidence = following
+            drafted.append(following)
+            if len(drafted) == wanted or not guide.goes_on(confidence):
                 break
             state = output_state(self._context, 0, self._width)
         self._tokens.append(pending)
         self._trim(known + 1)
         return drafted
 
-    def _next_token(self, row: int) -> int | None:
-        """The likeliest next token; None where it is too unlikely or unknown to the target."""
+    def _next_token(self, row: int, guide: DraftGuide) -> tuple[int, float] | None:
+        """A token and its confidence; None where it is too unlikely or unknown to the target."""
         logits = np.ctypeslib.as_array(self._context.logits(row), shape=(self._model.n_vocab,))
-        token = likeliest(logits)
-        if token >= self._target.model.n_vocab:
+        token, confidence = guide.choose(logits)
+        if token >= self._target.model.n_vocab or confidence < self._settings.p_min:
             return None
-        if self._settings.p_min > 0 and confidence(logits) < self._settings.p_min:
-            return None
-        return token
+        return token, confidence
 
     def accept(self, count: int) -> None:
         """Keep of the pairs those of the tokens that stand."""

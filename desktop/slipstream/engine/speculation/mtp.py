@@ -13,6 +13,7 @@ import numpy as np
 from slipstream.engine.gguf import Header
 from slipstream.engine.llama import Context, ContextSettings, Model, symbols
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.head_drafter import HeadDrafter, check_rollback
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.engine.speculation.hidden_states import (
@@ -105,22 +106,26 @@ class MtpDrafter(HeadDrafter):
         finally:
             self._use_first_head()
 
-    def _propose(self, pending: int, state: Rows, wanted: int) -> list[int]:
+    def _propose(
+        self, pending: int, state: Rows, wanted: int, guide: DraftGuide
+    ) -> list[tuple[int, float]]:
         if self._heads == 1:
-            return super()._propose(pending, state, wanted)
+            return super()._propose(pending, state, wanted, guide)
         known = len(self._tokens)
-        drafted: list[int] = []
+        drafted: list[tuple[int, float]] = []
         states = state[np.newaxis]
         try:
             for head in range(wanted):
                 self._use_head(head, known)
-                tokens = [pending, *drafted]
+                tokens = [pending, *(token for token, _ in drafted)]
                 self._batch.fill(tokens, states, known, output=True)
                 self._context.decode(self._batch)
-                token = self._next_token(len(tokens) - 1)
-                if token is None:
+                following = self._next_token(len(tokens) - 1, guide)
+                if following is None:
                     break
-                drafted.append(token)
+                drafted.append(following)
+                if not guide.goes_on(following[1]):
+                    break
                 latest = output_state(self._context, len(tokens) - 1, self._width)
                 states = np.vstack([states, latest])
         finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.speculation.guide import DraftGuide
 
 SHORTEST_MATCH, LONGEST_MATCH = 3, 8
 """Lengths in tokens of the n-grams that are looked for, the longest first."""
@@ -46,11 +47,12 @@ class NgramIndex:
                 else:
                     self._next[key] = before
 
-    def continuation(self, limit: int) -> tuple[int, ...]:
+    def continuation(self, limit: int) -> tuple[tuple[int, ...], int]:
         """At most `limit` tokens that followed the longest match of the end of the list.
 
-        Of several matches of one length the most recent counts. A match that reaches the end goes
-        on with its own copy, as a repeating text does.
+        Also the match's own length, 0 where there is none and nothing follows. Of several matches
+        of one length the most recent counts. A match that reaches the end goes on with its own
+        copy, as a repeating text does.
         """
         for size in self._sizes:
             if size > len(self.tokens):
@@ -61,11 +63,11 @@ class NgramIndex:
                 period = len(self.tokens) - start
                 while len(copied) < limit:
                     copied.append(copied[len(copied) - period])
-                return tuple(copied)
-        return ()
+                return tuple(copied), size
+        return (), 0
 
 
-class PromptLookupDrafter:
+class PromptLookupDrafter(Drafter):
     """Works for every target and needs no file; its index follows the conversation."""
 
     def __init__(self, settings: DraftSettings | None = None) -> None:
@@ -86,18 +88,11 @@ class PromptLookupDrafter:
         self._index.truncate(unchanged)
         return cached
 
-    def process(self, tokens: Sequence[int], first_position: int) -> None:
-        """Nothing: the history says it all."""
-
-    def draft(self, history: Sequence[int], limit: int) -> Draft:
+    def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         """What followed the end of the history before."""
         for token in history[len(self._index.tokens) :]:
             self._index.append(token)
-        tokens = self._index.continuation(min(limit, self._settings.n_draft_max))
-        return Draft(tokens if len(tokens) >= self._settings.n_draft_min else ())
-
-    def accept(self, count: int) -> None:
-        """Nothing: a match that failed may hold the next time."""
-
-    def close(self) -> None:
-        """Nothing to free."""
+        tokens, size = self._index.continuation(min(limit, self._settings.n_draft_max))
+        if len(tokens) < self._settings.n_draft_min:
+            return Draft()
+        return Draft(tokens, self.kind, (size / (LONGEST_MATCH + 1),) * len(tokens))
