@@ -16,7 +16,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMenu,
     QSizePolicy,
@@ -30,8 +29,10 @@ from slipstream.ui.chat_sidebar import ChatSidebar
 from slipstream.ui.cockpit import WIDTH as COCKPIT_WIDTH
 from slipstream.ui.cockpit import Cockpit
 from slipstream.ui.composer import Composer
+from slipstream.ui.elided_label import ElidedLabel
 from slipstream.ui.icons import set_icon
 from slipstream.ui.notice_strip import NoticeStrip
+from slipstream.ui.setting_row import wrapped
 from slipstream.ui.theme import SPACE_L, SPACE_S, set_kind, theme
 from slipstream.ui.transcript.view import TranscriptView
 
@@ -96,9 +97,8 @@ class MainWindow(QMainWindow):
             "cockpit_button", "panel-right", "Model and settings", "Ctrl+Shift+B"
         )
         self.cockpit_button.toggled.connect(self._toggle_cockpit)
-        self._title = QLabel()
+        self._title = ElidedLabel()
         self._title.setObjectName("chat_title")
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
         self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         set_kind(self._title, "heading")
         header = QWidget()
@@ -125,13 +125,12 @@ class MainWindow(QMainWindow):
         return button
 
     def _make_theme_button(self) -> QToolButton:
-        button = QToolButton()
+        self._theme_button = button = QToolButton()
         button.setObjectName("theme_button")
         button.setIconSize(QSize(18, 18))
         button.setAccessibleName("Appearance")
-        button.setToolTip("Appearance")
+        button.setToolTip("Appearance: light, dark or as the system")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        set_icon(button, "settings", "muted")
         menu = QMenu(button)
         self._theme_actions = QActionGroup(menu)
         for preference, words in _THEMES.items():
@@ -147,7 +146,7 @@ class MainWindow(QMainWindow):
     def set_chat_title(self, title: str) -> None:
         """Name the chat that is shown."""
         self._title.setText(title)
-        self._title.setToolTip(title)
+        self._title.setToolTip(wrapped(title) if title else "")
         self.setWindowTitle(f"{title} – Slipstream" if title else "Slipstream")
 
     def save_arrangement(self) -> tuple[str, str]:
@@ -178,6 +177,7 @@ class MainWindow(QMainWindow):
     def _mark_theme(self) -> None:
         for action in self._theme_actions.actions():
             action.setChecked(action.data() == theme().preference())
+        set_icon(self._theme_button, "moon" if theme().is_dark() else "sun", "muted")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Side columns give way before the conversation gets too narrow, and come back."""
