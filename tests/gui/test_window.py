@@ -395,6 +395,53 @@ def test_a_long_title_is_elided_in_a_narrow_header(qtbot: QtBot) -> None:
     assert title.toolTip().endswith("none at all?</qt>")
 
 
+def test_columns_give_way_and_come_back(qtbot: QtBot) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+
+    def shown() -> tuple[bool, bool]:
+        columns = (window.sidebar.isVisible(), window.cockpit.isVisible())
+        assert columns == (window.sidebar_button.isChecked(), window.cockpit_button.isChecked())
+        return columns
+
+    wanted = []
+    for width in (1200, 800, 480, 800, 1200):
+        window.resize(width, 500)
+        wanted.append(shown())
+    assert wanted == [(True, True), (False, True), (False, False), (False, True), (True, True)]
+    window.resize(800, 500)
+    window.sidebar_button.click()
+    assert shown() == (True, False)
+    window.resize(790, 500)
+    assert shown() == (True, False)  # what the person asked for stays
+    window.sidebar_button.click()
+    assert shown() == (False, True)
+
+
+@pytest.mark.parametrize("button", ["sidebar_button", "cockpit_button"])
+def test_a_column_asked_for_in_the_smallest_window_widens_it(qtbot: QtBot, button: str) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.resize(window.minimumSize())
+    window.show()
+    toggle = window.findChild(QToolButton, button)
+    assert toggle is not None
+    toggle.click()
+    qtbot.wait(50)
+    assert toggle.isChecked()
+    columns = [
+        part.geometry()
+        for part in (window.sidebar, window.findChild(QWidget, "centre"), window.cockpit)
+        if part is not None and part.isVisible()
+    ]
+    assert len(columns) == 2
+    assert columns[0].right() < columns[1].left()
+    assert columns[-1].right() < window.width()
+    toggle.click()
+    assert not toggle.isChecked()
+
+
 def test_appearance_button_shows_the_scheme_in_force(qtbot: QtBot, qapp: QApplication) -> None:
     window = MainWindow()
     qtbot.addWidget(window)
