@@ -395,6 +395,26 @@ def test_a_long_title_is_elided_in_a_narrow_header(qtbot: QtBot) -> None:
     assert title.toolTip().endswith("none at all?</qt>")
 
 
+@pytest.mark.parametrize(("words", "dots_left"), [("la ......", False), ("لا ......", True)])
+def test_title_reads_in_the_direction_of_its_script(
+    qtbot: QtBot, words: str, dots_left: bool
+) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    window.set_chat_title(words)
+    title = window.findChild(ElidedLabel, "chat_title")
+    assert title is not None
+    picture = title.grab().toImage()
+    ground = picture.pixel(picture.width() - 1, 0)
+    heights = [
+        sum(picture.pixel(x, y) != ground for y in range(picture.height()))
+        for x in range(picture.width())
+    ]
+    leftmost = next(height for height in heights if height)
+    assert (leftmost <= 3) is dots_left
+
+
 def test_columns_give_way_and_come_back(qtbot: QtBot) -> None:
     window = MainWindow()
     qtbot.addWidget(window)

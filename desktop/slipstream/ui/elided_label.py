@@ -31,5 +31,6 @@ class ElidedLabel(QLabel):
         painter = QPainter(self)
         painter.setFont(self.font())
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # that of the text
         painter.drawText(self.contentsRect(), self.alignment(), self.shown_text)
         painter.end()

@@ -178,6 +178,7 @@ class SectionListDelegate(QStyledItemDelegate):
                 rounded(painter, bar, QColor(tokens.accent), None, 1.5)
         elif state & QStyle.StateFlag.State_MouseOver and row.enabled:
             rounded(painter, box, QColor(mix(tokens.text, tokens.surface, 0.06)))
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # that of each text
         text = area.adjusted(SPACE_S // 2, 0, -SPACE_S // 2, 0)
         if row.icon:
             picture = icon_pixmap(row.icon, "muted", 16, painter.device().devicePixelRatio())
