@@ -50,15 +50,18 @@ LONG = ModelEntry(
 )
 GONE = ModelEntry("/old/Phi-3.gguf", "Phi-3 mini", available=False, note="file not found")
 DRAFTS = (
-    DraftEntry("/models/SmolLM2-135M.eagle3.gguf", "SmolLM2 135M head", "EAGLE-3 · 14 MB"),
+    DraftEntry(
+        "/models/SmolLM2-135M.eagle3.gguf", "SmolLM2 135M head", "F16 · 14 MB · EAGLE-3 head"
+    ),
     DraftEntry(
         "/models/big/DeepSeek-R1-Distill-Qwen-1.5B-abliterated.i1-Q4_K_M.gguf",
         "DeepSeek-R1-Distill-Qwen-1.5B-abliterated",
-        "draft model · i1-Q4_K_M · 1.1 GB",
+        "i1-Q4_K_M · 1.1 GB · draft model",
     ),
     DraftEntry(
         "/models/Llama-3.2-1B.gguf",
         "Llama 3.2 1B",
+        "Q4_K_M · 807.7 MB · draft model",
         available=False,
         reason="Its vocabulary differs: token 128 is “ the” here and “ was” in the target.",
     ),
@@ -132,7 +135,7 @@ def picker(state: str) -> ModelPicker:
 def draft_picker(key: str) -> DraftPicker:
     """A draft picker with something chosen."""
     result = DraftPicker()
-    result.set_entries(DRAFTS, has_mtp=True)
+    result.set_entries(DRAFTS[:1], DRAFTS[1:], has_mtp=True)
     result.show_choice(key)
     return result
 

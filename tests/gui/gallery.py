@@ -170,7 +170,7 @@ def controls() -> QWidget:
             row.addWidget(button)
         tool = QToolButton()
         set_kind(tool, kind)
-        set_icon(tool, "settings", "on_accent" if kind == "primary" else "text")
+        set_icon(tool, "search", "on_accent" if kind == "primary" else "text")
         row.addWidget(tool)
         row.addStretch(1)
         form.addRow(QLabel(kind), row)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint
 from pytestqt.qtbot import QtBot
 
 from slipstream.chat.records import SpeculationStatistics
-from slipstream.ui.acceptance_words import share_in_words
+from slipstream.ui.acceptance_words import share_in_words, shares_in_words
 from slipstream.ui.gauges.acceptance import AcceptanceGauge
 from slipstream.ui.transcript.wording import speculation_words
 
@@ -85,6 +86,7 @@ def test_every_figure_names_its_denominator(gauge: AcceptanceGauge) -> None:
 
 def test_tooltip_explains_what_the_pointer_is_on(gauge: AcceptanceGauge) -> None:
     gauge.show_figures(FIGURES)
+    gauge.resize(gauge.width(), gauge.sizeHint().height())
     at = gauge.explanation_at
     assert at(QPoint(10, 10)) == gauge.rate_explanation
     assert at(QPoint(240, 10)) == gauge.length_explanation
@@ -118,8 +120,19 @@ def test_more_positions_than_eight_share_the_width(gauge: AcceptanceGauge) -> No
     assert gauge.explanation_at(QPoint(253, 60)).startswith("position 20: accepted in 1 of 10")
 
 
-def test_size_does_not_depend_on_the_figures(gauge: AcceptanceGauge, qtbot: QtBot) -> None:
+def test_without_figures_it_is_a_line_of_words(gauge: AcceptanceGauge) -> None:
+    gauge.reset()
+    assert gauge.sizeHint().height() <= 20
+    gauge.show_figures(FIGURES)
+    assert gauge.sizeHint().height() >= 100
+    gauge.reset()
+    assert gauge.sizeHint().height() <= 20
+
+
+def test_room_is_there_before_the_first_figures_of_an_answer(gauge: AcceptanceGauge) -> None:
+    gauge.set_answering(True)
     before = (gauge.sizeHint(), gauge.minimumSizeHint())
+    assert before[1].width() <= 248
     many = SpeculationStatistics(
         rounds=10**6,
         drafted=10**8,
@@ -128,10 +141,12 @@ def test_size_does_not_depend_on_the_figures(gauge: AcceptanceGauge, qtbot: QtBo
         accepted_at=(10**6,) * 32,
         draft_seconds=1e5,
     )
-    gauge.show_figures(many)
-    gauge.grab()
+    for figures in (FIGURES, many, SpeculationStatistics(), FIGURES):
+        gauge.show_figures(figures)
+        gauge.grab()
+        assert (gauge.sizeHint(), gauge.minimumSizeHint()) == before
+    gauge.set_answering(False)
     assert (gauge.sizeHint(), gauge.minimumSizeHint()) == before
-    assert before[1].width() <= 248
 
 
 def test_burst_of_rounds_is_painted_at_most_ten_times_a_second(
@@ -166,6 +181,30 @@ def test_same_figures_ask_for_no_repaint(gauge: AcceptanceGauge, qtbot: QtBot) -
 )
 def test_only_none_is_zero_and_only_all_is_a_hundred(part: int, whole: int, words: str) -> None:
     assert share_in_words(part, whole) == words
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((0.8, 3.0, 0.2), ["20 %", "75 %", "5 %"]),
+        ((1.255, 1.255, 0.49), ["42 %", "42 %", "16 %"]),  # each rounded: 42 + 42 + 16
+        ((10.6, 84.7, 4.7), ["10 %", "85 %", "5 %"]),  # each rounded: 11 + 85 + 5
+        ((1.0, 1.0, 1.0), ["34 %", "33 %", "33 %"]),
+        ((0.001, 9.0, 0.002), ["1 %", "98 %", "1 %"]),  # only none is nothing
+        ((0.0, 3.0, 0.0), ["0 %", "100 %", "0 %"]),
+        ((0.0, 0.0, 0.0), ["–", "–", "–"]),
+    ],
+)
+def test_shares_add_up_to_a_hundred(parts: tuple[float, ...], words: list[str]) -> None:
+    assert shares_in_words(parts) == words
+
+
+def test_time_in_the_tooltip_adds_up(gauge: AcceptanceGauge) -> None:
+    gauge.show_figures(
+        replace(FIGURES, draft_seconds=10.6, verify_seconds=84.7, sample_seconds=4.7)
+    )
+    shares = [line.split("(")[1].split(" %")[0] for line in gauge.explanation.split("\n")[-3:]]
+    assert shares == ["10", "85", "5"]
 
 
 # ---- the line under an answer -----------------------------------------------------------------

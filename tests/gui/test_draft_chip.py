@@ -43,6 +43,7 @@ def test_states_in_words_with_an_icon_of_their_own(chip: DraftChip) -> None:
     [
         ("The file is gone.", "the file is gone"),
         ("Its vocabulary differs", "its vocabulary differs"),
+        ("Built-in drafting needs heads.", "built-in drafting needs heads"),
         ("EAGLE-3 needs another layer", "EAGLE-3 needs another layer"),
         ("Llama 3 is no draft", "Llama 3 is no draft"),
     ],
@@ -57,7 +58,7 @@ def test_long_reason_wraps_then_elides_and_the_tooltip_has_it_all(chip: DraftChi
     reason = "the file <odd> could not be opened: /models/" + "verylongfoldername" * 20 + "/end"
     chip.show_off_because(reason)
     lines = chip.lines(248)
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[-1].endswith("…")
     assert chip.heightForWidth(248) > chip.heightForWidth(4000)
     assert "&lt;odd>" in chip.toolTip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QDir, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
@@ -11,10 +12,13 @@ from slipstream.engine.speculation.drafter import MAX_DRAFT, DraftSettings
 from slipstream.ui.draft_controls import DraftControls, DraftSettingRow
 from slipstream.ui.draft_picker import DraftEntry, DraftPicker
 from slipstream.ui.file_picker import BROWSE
+from slipstream.ui.theme import CAPTION_PX, SPACE_L, interface_font
+from slipstream.ui.wrapping import fitting_facts
 
-HEAD = DraftEntry("/models/head.gguf", "Head", "EAGLE-3 · 14 MB")
+HEAD = DraftEntry("/models/head.gguf", "Head", "F16 · 14 MB · EAGLE-3 head")
+OTHER = DraftEntry("/models/other.gguf", "Other 1B", "Q4_K_M · 800 MB · draft model")
 REASON = "Its vocabulary differs: token 128 is “the” here and “was” in the target."
-MISFIT = DraftEntry("/models/misfit.gguf", "Misfit 1B", "draft model", False, REASON)
+MISFIT = DraftEntry("/models/misfit.gguf", "Misfit 1B", "Q4_0 · 1.1 GB", False, REASON)
 
 
 @pytest.fixture
@@ -39,15 +43,14 @@ def offered(picker: DraftPicker) -> list[str]:
 
 def test_without_a_draft_the_picker_says_what_one_is_for(picker: DraftPicker) -> None:
     assert picker.objectName() == "draft_picker"
-    assert (picker.choice, picker.button.text()) == ("none", "No draft chosen")
-    words = (
-        "No draft chosen. A draft can make answers faster without changing them. "
-        "Choose one, or try prompt lookup."
-    )
+    assert picker.choice == "none"
+    shown = (picker.button.text(), picker.button.caption)
+    assert shown == ("Choose a draft", "Speculative decoding")
+    words = "A draft can make answers faster without changing them. Prompt lookup needs no file."
     assert words in picker.button.toolTip()
     assert picker.hint.isVisible()
-    assert picker.hint.text() == words.removeprefix("No draft chosen. ")
-    assert picker.button.accessibleName() == "Draft: No draft chosen"
+    assert picker.hint.text() == words
+    assert picker.button.accessibleName() == "Draft: Choose a draft"
     assert picker.button.accessibleDescription().endswith("Opens the list of drafts.")
 
 
@@ -56,31 +59,44 @@ def test_menu_offers_what_needs_no_file_files_and_browse(picker: DraftPicker) ->
         *("Without a file", "None", "Prompt lookup"),
         *("On this computer", "Browse…"),
     ]
-    picker.set_entries((HEAD, MISFIT), has_mtp=True)
+    picker.set_entries((HEAD,), (OTHER, MISFIT), has_mtp=True)
     assert offered(picker) == [
         *("Without a file", "None", "Prompt lookup", "Built-in MTP"),
-        *("Recent", "Head", "Misfit 1B"),
-        *("On this computer", "Browse…"),
+        *("Recent", "Head"),
+        *("On this computer", "Other 1B", "Browse…"),
+        *("Not for this target", "Misfit 1B"),
     ]
     rows = {row.title: row for row in picker.menu.rows.rows}
-    assert rows["Prompt lookup"].caption == "Drafts from the text itself; needs no file"
+    assert rows["Prompt lookup"].caption == "Drafts from the text itself"
+    assert rows["Other 1B"].caption == "Q4_K_M · 800 MB · draft model"
     assert [rows[title].key for title in ("None", "Prompt lookup", "Built-in MTP", "Head")] == [
         *("none", "prompt-lookup", "mtp", HEAD.key),
     ]
 
 
 def test_misfit_is_listed_with_its_reason(picker: DraftPicker) -> None:
-    picker.set_entries((MISFIT,), has_mtp=False)
+    picker.set_entries((), (MISFIT,), has_mtp=False)
     row = picker.menu.rows.row_at(picker.menu.rows.index_of(MISFIT.key))
     assert row is not None
     assert not row.enabled
-    assert row.caption == REASON
+    assert (row.caption, row.note) == (MISFIT.caption, REASON)
     assert REASON in row.tooltip
     assert MISFIT.key in row.tooltip
 
 
+def test_reason_of_a_misfit_takes_lines_of_its_row(picker: DraftPicker) -> None:
+    picker.set_entries((), (HEAD, MISFIT), has_mtp=False)
+    picker.open_menu()
+    heights = {
+        row.title: picker.menu.list.visualRect(picker.menu.rows.index_of(row.key)).height()
+        for row in picker.menu.rows.rows
+        if not row.header
+    }
+    assert heights["Misfit 1B"] == heights["Head"] + 32
+
+
 def test_misfit_cannot_be_chosen(picker: DraftPicker, chosen: list[str], qtbot: QtBot) -> None:
-    picker.set_entries((MISFIT, HEAD), has_mtp=False)
+    picker.set_entries((MISFIT, HEAD), (), has_mtp=False)
     picker.open_menu()
     view = picker.menu.list
 
@@ -101,7 +117,7 @@ def test_misfit_cannot_be_chosen(picker: DraftPicker, chosen: list[str], qtbot: 
 def test_keyboard_steps_over_the_misfit(
     picker: DraftPicker, chosen: list[str], qtbot: QtBot
 ) -> None:
-    picker.set_entries((MISFIT, HEAD), has_mtp=False)
+    picker.set_entries((MISFIT, HEAD), (), has_mtp=False)
     picker.show_choice("prompt-lookup")
     qtbot.keyClick(picker.button, Qt.Key.Key_Down)
     assert picker.menu.list.currentIndex().data() == "Prompt lookup"
@@ -112,35 +128,68 @@ def test_keyboard_steps_over_the_misfit(
 
 
 def test_choices_in_words(picker: DraftPicker) -> None:
-    picker.set_entries((HEAD,), has_mtp=True)
+    picker.set_entries((HEAD,), (), has_mtp=True)
     shown = []
     for key in ("prompt-lookup", "mtp", HEAD.key, "/elsewhere/Other.gguf"):
         picker.show_choice(key)
         assert not picker.hint.isVisible()
         shown.append((picker.button.text(), picker.button.caption))
     assert shown == [
-        ("Prompt lookup", "Drafts from the text itself; needs no file"),
-        ("Built-in MTP", "Drafts with the target's own extra heads"),
-        ("Head", "EAGLE-3 · 14 MB"),
+        ("Prompt lookup", "Drafts from the text itself"),
+        ("Built-in MTP", "The target's own heads"),
+        ("Head", "F16 · 14 MB · EAGLE-3 head"),
         ("Other", "Draft file"),
     ]
     picker.show_choice("none")
     assert picker.hint.isVisible()
 
 
+@pytest.mark.parametrize("panel", [280, 320])
+def test_captions_of_the_closed_picker_are_never_cut(picker: DraftPicker, panel: int) -> None:
+    picker.button.resize(panel - 2 * SPACE_L - 12, 52)  # the panel's margins and scroll bar
+    picker.set_entries((), (MISFIT,), has_mtp=True)
+    metrics = QFontMetrics(interface_font(CAPTION_PX))
+    for key in ("none", "prompt-lookup", "mtp", MISFIT.key):
+        picker.show_choice(key)
+        assert metrics.horizontalAdvance(picker.button.caption) <= picker.button.words_width
+
+
+def test_facts_without_room_are_left_out_whole() -> None:
+    metrics = QFontMetrics(interface_font(CAPTION_PX))
+    room = metrics.horizontalAdvance("Q4_K_M · 800 MB · draft")
+    assert fitting_facts("Q4_K_M · 800 MB · draft model", metrics, room) == "Q4_K_M · 800 MB"
+    assert fitting_facts("Q4_K_M · 800 MB", metrics, room) == "Q4_K_M · 800 MB"
+    assert fitting_facts("Q4_K_M", metrics, metrics.horizontalAdvance("Q4_K")).endswith("…")
+
+
 def test_choice_that_another_target_rules_out_stays_with_its_reason(picker: DraftPicker) -> None:
-    picker.set_entries((DraftEntry(MISFIT.key, MISFIT.name, "draft model"),), has_mtp=True)
+    fit = DraftEntry(MISFIT.key, MISFIT.name, MISFIT.caption)
+    picker.set_entries((fit,), (), has_mtp=True)
     picker.show_choice(MISFIT.key)
-    assert picker.button.caption == "draft model"
-    picker.set_entries((MISFIT,), has_mtp=False)
-    assert (picker.choice, picker.button.caption) == (MISFIT.key, REASON)
+    assert picker.button.caption == MISFIT.caption
+    picker.set_entries((MISFIT,), (), has_mtp=False)
+    assert (picker.choice, picker.button.caption) == (MISFIT.key, "Does not fit this target")
     assert REASON in picker.button.toolTip()
     picker.show_choice("mtp")
-    assert picker.button.caption == "This target has no MTP heads."
+    assert picker.button.caption == "Does not fit this target"
+    assert "This target has no MTP heads." in picker.button.toolTip()
 
 
 def test_misfit_without_a_reason_still_says_something(picker: DraftPicker) -> None:
-    assert DraftEntry("/x.gguf", "X", "Q4", available=False).words == "Does not fit this target."
+    assert DraftEntry("/x.gguf", "X", "Q4", available=False).note == "Does not fit this target."
+
+
+@pytest.mark.parametrize("width", [236, 276, 500])
+def test_menu_is_as_wide_as_the_button_and_stands_below_it(picker: DraftPicker, width: int) -> None:
+    picker.resize(width, 120)
+    long = DraftEntry("/x.gguf", "DeepSeek-R1-Distill-" * 20, available=False, reason="Why. " * 90)
+    picker.set_entries((HEAD, long), (OTHER,), has_mtp=False)
+    picker.open_menu()
+    button = picker.button
+    corner = button.mapToGlobal(button.rect().topLeft())
+    menu = picker.menu.geometry()
+    assert (menu.left(), menu.width()) == (corner.x(), button.width())
+    assert menu.top() >= corner.y() + button.height() or menu.bottom() < corner.y()
 
 
 def test_browse_reports_the_file(
@@ -158,7 +207,7 @@ def test_browse_reports_the_file(
 
 def test_long_words_keep_the_narrow_picker_narrow(picker: DraftPicker) -> None:
     long = DraftEntry("/x.gguf", "DeepSeek-R1-Distill-" * 20, available=False, reason="Why. " * 90)
-    picker.set_entries((long,), has_mtp=False)
+    picker.set_entries((long,), (), has_mtp=False)
     picker.show_choice(long.key)
     assert picker.minimumSizeHint().width() <= 248
 

@@ -92,22 +92,83 @@ def test_a_draft_that_does_not_fit_says_why_and_the_chat_goes_on(
     choose_draft(person, str(folder / "Stranger.gguf"), "off, because")
     assert "oken 300" in app.window.cockpit.draft_chip.text
     assert "Stranger.gguf" in app.window.notice_strip.text()
+    assert app.window.cockpit.acceptance.isHidden()
     person.choose(max_tokens=3, logit_bias=ENDLESS)
     assert person.ask("Hello") != ""
+
+
+def sections(person: Person) -> dict[str, list[str]]:
+    """The titles below each header of the draft menu."""
+    found: dict[str, list[str]] = {}
+    for row in person.running.window.cockpit.draft_picker.menu.rows.rows:
+        if row.header:
+            found[row.title] = []
+        else:
+            list(found.values())[-1].append(row.title)
+    return found
 
 
 def test_files_beside_the_target_are_offered_with_their_fitness(
     person: Person, folder: Path
 ) -> None:
     app = person.start(folder / "Target.gguf")
-    picker = app.window.cockpit.draft_picker
+    menu = app.window.cockpit.draft_picker.menu
+    person.qtbot.waitUntil(lambda: "Not for this target" in sections(person), timeout=20_000)
+    assert sections(person) == {
+        "Without a file": ["None", "Prompt lookup"],
+        "On this computer": ["Draft", "Browse…"],
+        "Not for this target": ["Stranger"],
+    }
+    rows = {row.title: row for row in menu.rows.rows}
+    assert (rows["Draft"].enabled, rows["Stranger"].enabled) == (True, False)
+    assert rows["Draft"].caption == "F32 · 433.1 kB · draft model"
+    assert rows["Stranger"].caption == rows["Draft"].caption
+    assert "oken 300" in rows["Stranger"].note
 
-    def rows() -> dict[str, bool]:
-        return {row.title: row.enabled for row in picker.menu.rows.rows if not row.header}
 
-    person.qtbot.waitUntil(lambda: "Stranger" in rows(), timeout=20_000)
-    assert rows()["Draft"] is True
-    assert rows()["Stranger"] is False
+def test_a_file_used_before_is_recent_and_the_target_shows_only_while_it_drafts(
+    person: Person, folder: Path
+) -> None:
+    person.start(folder / "Target.gguf")
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    person.qtbot.waitUntil(
+        lambda: (
+            sections(person).get("Recent") == ["Draft"]
+            and sections(person)["On this computer"] == ["Browse…"]
+        ),
+        timeout=20_000,
+    )
+    choose_draft(person, str(folder / "Target.gguf"), "Target.gguf")
+    person.qtbot.waitUntil(
+        lambda: sections(person).get("Recent") == ["Target", "Draft"], timeout=20_000
+    )
+    choose_draft(person, "prompt-lookup", "prompt lookup")
+    person.qtbot.waitUntil(lambda: sections(person).get("Recent") == ["Draft"], timeout=20_000)
+
+
+def test_a_draft_chosen_without_a_model_says_why_it_is_off(person: Person, tmp_path: Path) -> None:
+    app = person.start(tmp_path / "missing.gguf", wait=False)
+    person.wait_for(EngineState.EMPTY)
+    choose_draft(person, "prompt-lookup", "off, because")
+    assert app.window.cockpit.draft_chip.text == "Draft off, because no model is loaded"
+    choose_draft(person, "none", "off")
+    assert app.window.cockpit.draft_chip.text == "Draft off"
+
+
+def test_the_panel_stands_still_while_an_answer_is_written(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    cockpit = app.window.cockpit
+    person.choose(temperature=0.0, max_tokens=60, logit_bias=ENDLESS)
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    person.qtbot.waitUntil(cockpit.acceptance.isVisible)
+    assert cockpit.acceptance.height() <= 20
+    heights: list[int] = []
+    app.engine.frame_ready.connect(lambda _frame: heights.append(cockpit.acceptance.height()))
+    person.ask("Hello")
+    assert not cockpit.acceptance.empty
+    assert len(heights) > 0
+    assert set(heights) == {cockpit.acceptance.height()}
+    assert heights[0] >= 100
 
 
 def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from slipstream.ui.gauges.context_meter import ContextMeter, usage_in_words
 from slipstream.ui.gauges.sparkline import RateHistory
 from slipstream.ui.gauges.throughput import ThroughputGauge, rate_in_words, seconds_in_words
+from slipstream.ui.theme import SPACE_S
 
 
 class Clock:
@@ -49,7 +51,7 @@ def gauge(qtbot: QtBot, clock: Clock) -> ThroughputGauge:
 def test_nothing_measured_shows_dashes(gauge: ThroughputGauge) -> None:
     assert gauge.objectName() == "throughput_gauge"
     assert (gauge.figure, gauge.caption, gauge.aside) == ("–", "tok/s", "")
-    assert gauge.line == "Prompt – · first token –"
+    assert gauge.line == "Measured with the first answer"
     assert gauge.accessibleDescription().startswith("not measured yet.")
 
 
@@ -67,8 +69,18 @@ def test_after_the_answer_the_figure_is_its_average(gauge: ThroughputGauge) -> N
     assert (gauge.figure, gauge.caption, gauge.aside) == ("40.2", "tok/s, last answer", "")
 
 
+def test_figure_and_unit_stand_together_before_the_first_answer(gauge: ThroughputGauge) -> None:
+    picture = gauge.grab().toImage()
+    ground = picture.pixel(picture.width() - 1, 0)
+    columns = [
+        x for x in range(picture.width()) if any(picture.pixel(x, y) != ground for y in range(36))
+    ]
+    assert max(b - a for a, b in itertools.pairwise(columns)) <= 2 * SPACE_S
+
+
 def test_no_rate_before_two_tokens(gauge: ThroughputGauge) -> None:
     gauge.set_rate(None, None)
+    assert gauge.line == "Prompt – · first token –"
     assert (gauge.figure, len(gauge.history)) == ("–", 0)
 
 
@@ -76,7 +88,7 @@ def test_reset_forgets_everything(gauge: ThroughputGauge) -> None:
     gauge.set_rate(41.8, 40.2)
     gauge.set_prefill(300)
     gauge.reset()
-    assert (gauge.figure, gauge.line) == ("–", "Prompt – · first token –")
+    assert (gauge.figure, gauge.line) == ("–", "Measured with the first answer")
     assert len(gauge.history) == 0
 
 

@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
 
 from gui.person import Person
 from slipstream.app import ask_through_window
 from slipstream.bridge.engine_client import EngineState
 from slipstream.chat.records import AnswerRecord, FinishReason
+from slipstream.ui.elided_label import ElidedLabel
+from slipstream.ui.icons import icon
+from slipstream.ui.main_window import MainWindow
+from slipstream.ui.theme import apply_theme
 
 NAMES = (
     "main_window", "target_picker", "composer", "send_button", "stop_button", "transcript",
@@ -330,6 +335,10 @@ from PySide6.QtCore import QTimer
 from slipstream.app import App, make_application
 from slipstream.bridge.engine_client import EngineState
 from slipstream.chat.records import AnswerRecord, FinishReason
+from slipstream.ui.elided_label import ElidedLabel
+from slipstream.ui.icons import icon
+from slipstream.ui.main_window import MainWindow
+from slipstream.ui.theme import apply_theme
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.storage.data_dir import data_directory
 
@@ -367,6 +376,107 @@ app.close()
 print("left cleanly")
 sys.exit(code)
 """
+
+
+def test_a_long_title_is_elided_in_a_narrow_header(qtbot: QtBot) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.resize(window.minimumSize())
+    window.show()
+    words = "<b>Why</b> is a draft that is right most of the time faster than none at all?"
+    window.set_chat_title(words)
+    title = window.findChild(ElidedLabel, "chat_title")
+    assert title is not None
+    assert title.text() == words
+    assert title.shown_text.endswith("…")
+    assert title.shown_text.startswith("<b>Why</b>")
+    assert title.fontMetrics().horizontalAdvance(title.shown_text) <= title.width()
+    assert "&lt;b>Why" in title.toolTip()
+    assert title.toolTip().endswith("none at all?</qt>")
+
+
+@pytest.mark.parametrize(("words", "dots_left"), [("la ......", False), ("لا ......", True)])
+def test_title_reads_in_the_direction_of_its_script(
+    qtbot: QtBot, words: str, dots_left: bool
+) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    window.set_chat_title(words)
+    title = window.findChild(ElidedLabel, "chat_title")
+    assert title is not None
+    picture = title.grab().toImage()
+    ground = picture.pixel(picture.width() - 1, 0)
+    heights = [
+        sum(picture.pixel(x, y) != ground for y in range(picture.height()))
+        for x in range(picture.width())
+    ]
+    leftmost = next(height for height in heights if height)
+    assert (leftmost <= 3) is dots_left
+
+
+def test_columns_give_way_and_come_back(qtbot: QtBot) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+
+    def shown() -> tuple[bool, bool]:
+        columns = (window.sidebar.isVisible(), window.cockpit.isVisible())
+        assert columns == (window.sidebar_button.isChecked(), window.cockpit_button.isChecked())
+        return columns
+
+    wanted = []
+    for width in (1200, 800, 480, 800, 1200):
+        window.resize(width, 500)
+        wanted.append(shown())
+    assert wanted == [(True, True), (False, True), (False, False), (False, True), (True, True)]
+    window.resize(800, 500)
+    window.sidebar_button.click()
+    assert shown() == (True, False)
+    window.resize(790, 500)
+    assert shown() == (True, False)  # what the person asked for stays
+    window.sidebar_button.click()
+    assert shown() == (False, True)
+
+
+@pytest.mark.parametrize("button", ["sidebar_button", "cockpit_button"])
+def test_a_column_asked_for_in_the_smallest_window_widens_it(qtbot: QtBot, button: str) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.resize(window.minimumSize())
+    window.show()
+    toggle = window.findChild(QToolButton, button)
+    assert toggle is not None
+    toggle.click()
+    qtbot.wait(50)
+    assert toggle.isChecked()
+    columns = [
+        part.geometry()
+        for part in (window.sidebar, window.findChild(QWidget, "centre"), window.cockpit)
+        if part is not None and part.isVisible()
+    ]
+    assert len(columns) == 2
+    assert columns[0].right() < columns[1].left()
+    assert columns[-1].right() < window.width()
+    toggle.click()
+    assert not toggle.isChecked()
+
+
+def test_appearance_button_shows_the_scheme_in_force(qtbot: QtBot, qapp: QApplication) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    button = window.findChild(QToolButton, "theme_button")
+    assert button is not None
+
+    def shown(name: str) -> bool:
+        size = button.iconSize()
+        return button.icon().pixmap(size).toImage() == icon(name, "muted").pixmap(size).toImage()
+
+    apply_theme(qapp, "dark")
+    assert shown("moon")
+    apply_theme(qapp, "light")
+    assert shown("sun")
+    assert not shown("moon")
 
 
 @pytest.mark.parametrize("moment", ["loading", "prefilling", "generating"])

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QColor,
-    QFontMetrics,
-    QFontMetricsF,
-    QPainter,
-    QPaintEvent,
-    QTextLayout,
-    QTextOption,
-)
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from slipstream.ui.icons import icon_pixmap
 from slipstream.ui.painting import rounded
 from slipstream.ui.setting_row import wrapped
 from slipstream.ui.theme import CAPTION_PX, SPACE_S, interface_font, mix, theme
+from slipstream.ui.wrapping import broken_lines
 
 _ICON, _LINE, _PADDING = 14, 16, 5
 _LEFT_OF_WORDS = SPACE_S + _ICON + 6
-_MOST_LINES = 3
-_SMALL_WITHIN = ("A", "An", "It", "Its", "No", "The", "This", "Token")  # not names, and often first
+_MOST_LINES = 4
+_SMALL_WITHIN = (
+    "A",
+    "An",
+    "Built-in",
+    "It",
+    "Its",
+    "No",
+    "The",
+    "This",
+    "Token",
+)  # not names, and often first
 
 
 class DraftChip(QWidget):
-    """An icon and words on a tinted ground; long words take up to three lines, then lose their end.
+    """An icon and words on a tinted ground; long words take up to four lines, then lose their end.
 
     The tooltip always has all of them.
     """
@@ -50,6 +53,11 @@ class DraftChip(QWidget):
     def icon_name(self) -> str:
         """The icon before the words."""
         return self._icon
+
+    @property
+    def active(self) -> bool:
+        """Whether a drafter is at work."""
+        return self._icon == "draft"
 
     def show_off(self) -> None:
         """Nothing is chosen to draft."""
@@ -80,26 +88,7 @@ class DraftChip(QWidget):
     def lines(self, width: int) -> list[str]:
         """The words as they are broken into lines at a width of the chip."""
         room = max(width - _LEFT_OF_WORDS - SPACE_S, 40)
-        font = interface_font(CAPTION_PX)
-        layout = QTextLayout(self._text, font)
-        option = QTextOption()
-        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        layout.setTextOption(option)
-        starts: list[int] = []
-        layout.beginLayout()
-        line = layout.createLine()
-        while line.isValid() and len(starts) <= _MOST_LINES:
-            line.setLineWidth(room)
-            starts.append(line.textStart())
-            line = layout.createLine()
-        layout.endLayout()
-        ends = [*starts[1:], len(self._text)]
-        broken = [self._text[a:b].strip() for a, b in zip(starts, ends, strict=True)]
-        if len(broken) > _MOST_LINES:
-            rest = self._text[starts[_MOST_LINES - 1] :]
-            shown = QFontMetrics(font).elidedText(rest, Qt.TextElideMode.ElideRight, room)
-            broken = [*broken[: _MOST_LINES - 1], shown]
-        return broken
+        return broken_lines(self._text, interface_font(CAPTION_PX), room, _MOST_LINES)
 
     def hasHeightForWidth(self) -> bool:
         return True

@@ -8,12 +8,13 @@ from typing import cast
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from slipstream.bridge.engine_client import EngineClient
+from slipstream.bridge.engine_client import EngineClient, EngineState
 from slipstream.chat.records import SpeculationStatistics
 from slipstream.engine.requests import DraftFacts, DraftJudgement, DraftRequest, TargetFacts
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 from slipstream.errors import UsageError, UserError
 from slipstream.ui.cockpit import Cockpit
+from slipstream.ui.draft_entries import DraftEntries, is_same_file
 from slipstream.ui.draft_picker import NONE, DraftEntry
 
 RECENT_DRAFTS = 8
@@ -52,6 +53,7 @@ class DraftController(QObject):
         self._target: TargetFacts | None = None
         self._key = NONE
         self._active = ""  # what drafts, as the engine said last
+        self._draft_entries = DraftEntries(self)
         self._ask_soon = QTimer(self)
         self._ask_soon.setSingleShot(True)
         self._ask_soon.setInterval(_SETTLE_MS)
@@ -61,6 +63,8 @@ class DraftController(QObject):
         engine.draft_changed.connect(self._show_changed)
         engine.draft_failed.connect(self._show_failed)
         engine.drafts_judged.connect(self._show_judged)
+        engine.state_changed.connect(self._show_state)
+        self._draft_entries.ready.connect(self._show_entries)
         self._show_choice()
 
     def set_target(self, facts: TargetFacts) -> None:
@@ -71,7 +75,7 @@ class DraftController(QObject):
         self._key = str(values.get("key", NONE))
         self._cockpit.draft_controls.set_settings(_settings_from(values))
         self._cockpit.acceptance.reset()
-        self._cockpit.draft_picker.set_entries((), facts.has_mtp)
+        self._cockpit.draft_picker.set_entries((), (), facts.has_mtp)
         self._show_choice()
         if self._key != NONE:
             self._ask()
@@ -119,6 +123,8 @@ class DraftController(QObject):
         self._show_choice()
         self._keep()
         self._ask()
+        if self._target is None and key != NONE:
+            self._cockpit.draft_chip.show_off_because("No model is loaded.")
         if self._target is not None:
             self._engine.judge_drafts(self._candidates())
 
@@ -152,9 +158,9 @@ class DraftController(QObject):
         self._cockpit.draft_controls.setVisible(chosen)
         has_probabilities = self._key != DrafterKind.PROMPT_LOOKUP
         self._cockpit.draft_controls.p_min_row.setVisible(has_probabilities)
-        self._cockpit.acceptance.setVisible(chosen)
         self.show_tools()
         if not chosen:
+            self._cockpit.acceptance.hide()
             self._cockpit.draft_chip.show_off()
             self._set_active("")
 
@@ -165,6 +171,7 @@ class DraftController(QObject):
 
     @Slot(object)
     def _show_changed(self, facts: DraftFacts) -> None:
+        self._cockpit.acceptance.setVisible(facts.kind is not DrafterKind.NONE)
         if facts.kind is DrafterKind.NONE:
             self._cockpit.draft_chip.show_off()
             self._set_active("")
@@ -175,6 +182,7 @@ class DraftController(QObject):
 
     @Slot(object)
     def _show_failed(self, error: UserError) -> None:
+        self._cockpit.acceptance.hide()
         self._cockpit.draft_chip.show_off_because(error.detail or error.title)
         self._set_active("")
         self.failed.emit(error)
@@ -183,18 +191,27 @@ class DraftController(QObject):
     def _show_judged(self, judgements: tuple[DraftJudgement, ...]) -> None:
         if self._target is None:
             return
-        entries = [
-            DraftEntry(
-                key=str(judged.path),
-                name=judged.path.stem,
-                caption=judged.words,
-                available=judged.compatible,
-                reason="" if judged.compatible else judged.words,
-            )
-            for judged in judgements
+        self._draft_entries.describe(judgements)
+
+    @Slot(object)
+    def _show_entries(self, entries: tuple[DraftEntry, ...]) -> None:
+        """The target itself is left out: it drafts for itself only as a test."""
+        if self._target is None:
+            return
+        target = self._target.path
+        offered = [
+            entry
+            for entry in entries
+            if entry.key == self._key or not is_same_file(Path(entry.key), target)
         ]
-        self._cockpit.draft_picker.set_entries(entries, self._target.has_mtp)
-        self._cockpit.draft_picker.show_choice(self._key)
+        recent = [entry for entry in offered if entry.key in (self._key, *self.recent)]
+        found = [entry for entry in offered if entry not in recent]
+        self._cockpit.draft_picker.set_entries(recent, found, self._target.has_mtp)
+
+    @Slot(object)
+    def _show_state(self, state: EngineState) -> None:
+        drafting = self._cockpit.draft_chip.active
+        self._cockpit.acceptance.set_answering(drafting and state is EngineState.ANSWERING)
 
 
 def _settings_from(values: Mapping[str, object]) -> DraftSettings:

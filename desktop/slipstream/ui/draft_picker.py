@@ -22,15 +22,16 @@ NONE, PROMPT_LOOKUP, MTP = (
     str(kind) for kind in (DrafterKind.NONE, DrafterKind.PROMPT_LOOKUP, DrafterKind.MTP)
 )
 WHAT_FOR = "A draft can make answers faster without changing them."
-WHAT_TO_DO = "Choose one, or try prompt lookup."
+WHAT_TO_DO = "Prompt lookup needs no file."
+NO_FIT = "Does not fit this target"
 
 
 @dataclass(frozen=True, slots=True)
 class DraftEntry:
     """A way to draft as the picker shows it.
 
-    `key` is "none", "prompt-lookup", "mtp" or the path of a file; `caption` a short line such as
-    “EAGLE-3 · 92 MB”, `reason` why an unavailable one cannot draft for this target.
+    `key` is "none", "prompt-lookup", "mtp" or the path of a file; `caption` a line of facts such as
+    “Q8_0 · 92 MB · EAGLE-3 head”, `reason` why an unavailable one cannot draft for this target.
     """
 
     key: str
@@ -40,16 +41,26 @@ class DraftEntry:
     reason: str = ""
 
     @property
-    def words(self) -> str:
-        """What it is or, where it cannot be used, why."""
-        if self.available:
-            return self.caption
-        return self.reason or "Does not fit this target."
+    def is_file(self) -> bool:
+        """Whether it takes a file."""
+        return self.key not in (NONE, PROMPT_LOOKUP, MTP)
+
+    @property
+    def note(self) -> str:
+        """Why it cannot be used; empty where it can."""
+        return "" if self.available else self.reason or f"{NO_FIT}."
+
+    @property
+    def tooltip(self) -> str:
+        """Everything about it."""
+        path = self.key if self.is_file else ""
+        parts = (self.name, path, self.caption, self.note)
+        return wrapped("\n".join(part for part in parts if part))
 
 
-_NO_DRAFT = DraftEntry(NONE, "None", "The target answers alone")
-_LOOKUP = DraftEntry(PROMPT_LOOKUP, "Prompt lookup", "Drafts from the text itself; needs no file")
-_HEADS = DraftEntry(MTP, "Built-in MTP", "Drafts with the target's own extra heads")
+_NO_DRAFT = DraftEntry(NONE, "None", "Plain decoding, token by token")
+_LOOKUP = DraftEntry(PROMPT_LOOKUP, "Prompt lookup", "Drafts from the text itself")
+_HEADS = DraftEntry(MTP, "Built-in MTP", "The target's own heads")
 _NO_HEADS = DraftEntry(MTP, _HEADS.name, available=False, reason="This target has no MTP heads.")
 
 
@@ -77,19 +88,24 @@ class DraftPicker(FilePicker):
         layout.setSpacing(SPACE_XS)
         layout.addWidget(self.button)
         layout.addWidget(self.hint)
-        self.set_entries((), has_mtp=False)
+        self.set_entries((), (), has_mtp=False)
 
-    def set_entries(self, files: Sequence[DraftEntry], has_mtp: bool) -> None:
-        """What the menu offers: files, newest first, and the target's own heads if it has some."""
+    def set_entries(
+        self, recent: Sequence[DraftEntry], found: Sequence[DraftEntry], has_mtp: bool
+    ) -> None:
+        """What the menu offers: files used before, newest first, and files found on this computer.
+
+        `has_mtp` tells that the target has heads of its own. Files that do not fit come last.
+        """
         without_file = [_NO_DRAFT, _LOOKUP, *([_HEADS] if has_mtp else [])]
+        files = [*recent, *found]
         self._entries = {entry.key: entry for entry in (*without_file, *files)}
-        rows = [ListRow(key="", title="Without a file", header=True)]
-        rows += [_row(entry) for entry in without_file]
-        if files:
-            rows.append(ListRow(key="", title="Recent", header=True))
-            rows += [_row(entry) for entry in files]
+        rows = _section("Without a file", without_file)
+        rows += _section("Recent", [entry for entry in recent if entry.available])
         rows.append(ListRow(key="", title="On this computer", header=True))
+        rows += [_row(entry) for entry in found if entry.available]
         rows.append(browse_row())
+        rows += _section("Not for this target", [entry for entry in files if not entry.available])
         self._menu.rows.set_rows(rows)
         self.show_choice(self._key)
 
@@ -100,13 +116,12 @@ class DraftPicker(FilePicker):
         none = entry.key == NONE
         self.hint.setVisible(none)
         if none:
-            words = f"No draft chosen. {WHAT_FOR} {WHAT_TO_DO}"
-            self.button.show_words("No draft chosen", "Plain decoding", wrapped(words))
-            self.button.setAccessibleDescription(
-                f"{WHAT_FOR} {WHAT_TO_DO} Opens the list of drafts."
-            )
+            words = wrapped(f"{WHAT_FOR} {WHAT_TO_DO}")
+            self.button.show_words("Choose a draft", "Speculative decoding", words)
             return
-        self.button.show_words(entry.name, entry.words, _tooltip(entry), failed=not entry.available)
+        failed = not entry.available
+        caption = NO_FIT if failed else entry.caption  # the chip and the tooltip say why
+        self.button.show_words(entry.name, caption, entry.tooltip, failed)
 
     @property
     def choice(self) -> str:
@@ -120,7 +135,8 @@ class DraftPicker(FilePicker):
         return self._key
 
     def current_path(self) -> str:
-        return self._key if _is_file(self._key) else ""
+        entry = self._entry(self._key)
+        return entry.key if entry.is_file else ""
 
     def _entry(self, key: str) -> DraftEntry:
         if key in self._entries:
@@ -128,20 +144,19 @@ class DraftPicker(FilePicker):
         return _NO_HEADS if key == MTP else DraftEntry(key, PurePath(key).stem, "Draft file")
 
 
-def _is_file(key: str) -> bool:
-    return key not in (NONE, PROMPT_LOOKUP, MTP)
-
-
-def _tooltip(entry: DraftEntry) -> str:
-    path = entry.key if _is_file(entry.key) else ""
-    return wrapped("\n".join(part for part in (entry.name, path, entry.words) if part))
+def _section(title: str, entries: Sequence[DraftEntry]) -> list[ListRow]:
+    """A header and its rows; nothing without rows."""
+    if not entries:
+        return []
+    return [ListRow(key="", title=title, header=True), *(_row(entry) for entry in entries)]
 
 
 def _row(entry: DraftEntry) -> ListRow:
     return ListRow(
         key=entry.key,
         title=entry.name,
-        caption=entry.words,
-        tooltip=_tooltip(entry),
+        caption=entry.caption,
+        note=entry.note,
+        tooltip=entry.tooltip,
         enabled=entry.available,
     )

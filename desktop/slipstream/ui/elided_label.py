@@ -14,6 +14,13 @@ class ElidedLabel(QLabel):
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
 
+    @property
+    def shown_text(self) -> str:
+        """The words as there is room for them."""
+        return QFontMetrics(self.font()).elidedText(
+            self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width()
+        )
+
     def minimumSizeHint(self) -> QSize:
         return QSize(40, super().minimumSizeHint().height())
 
@@ -24,9 +31,6 @@ class ElidedLabel(QLabel):
         painter = QPainter(self)
         painter.setFont(self.font())
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        area = self.contentsRect()
-        words = QFontMetrics(self.font()).elidedText(
-            self.text(), Qt.TextElideMode.ElideRight, area.width()
-        )
-        painter.drawText(area, self.alignment(), words)
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # that of the text
+        painter.drawText(self.contentsRect(), self.alignment(), self.shown_text)
         painter.end()

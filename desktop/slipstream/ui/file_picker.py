@@ -47,9 +47,11 @@ from slipstream.ui.theme import (
     mix,
     theme,
 )
+from slipstream.ui.wrapping import fitting_facts
 
 BROWSE = ":browse"  # the key of the menu's last row; no path begins like this
-_MENU_WIDTH, _MENU_HEIGHT = 320, 480
+_MENU_HEIGHT = 480
+_WORDS_LEFT = SPACE_M + 18 + SPACE_S  # of the button, beside its icon
 
 
 def browse_row() -> ListRow:
@@ -81,6 +83,11 @@ class PickerButton(QAbstractButton):
     def caption(self) -> str:
         """The second line."""
         return self._caption
+
+    @property
+    def words_width(self) -> int:
+        """The room for each of the two lines, in pixels."""
+        return self.width() - _WORDS_LEFT - 2 * SPACE_M - 8
 
     def show_words(self, name: str, caption: str, tooltip: str = "", failed: bool = False) -> None:
         """Shows a name, elided in the middle if need be, and a caption below it."""
@@ -114,9 +121,8 @@ class PickerButton(QAbstractButton):
         middle = self.height() // 2
         picture = icon_pixmap(self._icon_name, self._icon_role, 18, self.devicePixelRatioF())
         painter.drawPixmap(SPACE_M, middle - 9, picture)
-        text = QRect(SPACE_M + 18 + SPACE_S, 0, self.width() - 3 * SPACE_M - 18 - SPACE_S - 8, 0)
-        upper = QRect(text.left(), 8, text.width(), 18)
-        lower = QRect(text.left(), 27, text.width(), 16)
+        upper = QRect(_WORDS_LEFT, 8, self.words_width, 18)
+        lower = QRect(_WORDS_LEFT, 27, self.words_width, 16)
         font = interface_font(CONTROL_PX)
         font.setWeight(font.Weight.DemiBold)
         painter.setFont(font)
@@ -128,9 +134,7 @@ class PickerButton(QAbstractButton):
         font = interface_font(CAPTION_PX)
         painter.setFont(font)
         painter.setPen(QColor(tokens.bad if self._icon_role == "bad" else tokens.muted))
-        caption = QFontMetrics(font).elidedText(
-            self._caption, Qt.TextElideMode.ElideRight, lower.width()
-        )
+        caption = fitting_facts(self._caption, QFontMetrics(font), lower.width())
         painter.drawText(lower, _LEFT, caption)
         chevron(painter, QPointF(self.width() - SPACE_M - 4, middle), QColor(tokens.muted), True)
         if self.hasFocus():
@@ -152,6 +156,7 @@ class PickerMenu(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)  # round corners
         self.list = SectionListView(SectionListDelegate(elide=Qt.TextElideMode.ElideMiddle), self)
         self.list.setObjectName(f"{noun}_list")
+        self.list.setResizeMode(SectionListView.ResizeMode.Adjust)  # notes break anew
         self.list.setAccessibleName(f"{noun.capitalize()}s")
         self.list.setToolTip(f"Enter or click chooses a {noun}")
         self.rows = SectionListModel(self)
@@ -163,21 +168,30 @@ class PickerMenu(QFrame):
         self.setFocusProxy(self.list)
 
     def open_below(self, anchor: QWidget, marked: str) -> None:
-        """Shows the menu below a widget, or above it where the screen ends."""
-        heights = [self.list.sizeHintForRow(row) for row in range(self.rows.rowCount())]
-        width = max(anchor.width(), _MENU_WIDTH)
-        height = min(sum(heights) + 2 * SPACE_XS + 4, _MENU_HEIGHT)
-        spot = anchor.mapToGlobal(QPoint(0, anchor.height() + SPACE_XS))
+        """Shows the menu below a widget and as wide; above it where there is more room."""
         screen = anchor.screen() or QGuiApplication.primaryScreen()
         free = screen.availableGeometry()
-        x = max(min(spot.x(), free.right() - width), free.left())
-        y = spot.y()
-        if y + height > free.bottom():
-            y = max(anchor.mapToGlobal(QPoint(0, 0)).y() - height - SPACE_XS, free.top())
-        self.setGeometry(x, y, width, height)
+        top = anchor.mapToGlobal(QPoint(0, 0))
+        below = free.bottom() - (top.y() + anchor.height() + SPACE_XS)
+        above = top.y() - SPACE_XS - free.top()
+        width = anchor.width()
+        wanted = min(self._whole_height(width), _MENU_HEIGHT)
+        is_below = wanted <= below or below >= above
+        height = min(wanted, max(below if is_below else above, 0))
+        y = top.y() + (anchor.height() + SPACE_XS if is_below else -SPACE_XS - height)
+        self.setGeometry(top.x(), y, width, height)
         self.list.setCurrentIndex(self._first(marked))
         self.show()
         self.list.setFocus()
+
+    def _whole_height(self, width: int) -> int:
+        """How high the menu is with all its rows at a width."""
+        self.resize(width, _MENU_HEIGHT)
+        layout = self.layout()
+        assert layout is not None
+        layout.activate()
+        heights = [self.list.sizeHintForRow(row) for row in range(self.rows.rowCount())]
+        return sum(heights) + 2 * SPACE_XS + 4
 
     def _first(self, marked: str) -> QModelIndex:
         index = self.rows.index_of(marked)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton
 from slipstream.resources import resource_path
 from slipstream.ui.theme import Tokens, disabled_text, theme
 
-_SIZES = (16, 20, 24, 32, 40, 48, 64)  # pixels, for scale factors 1 to 3
+_SIZES = (16, 18, 20, 24, 32, 36, 40, 48, 64)  # pixels, for scale factors 1 to 3
 
 _cache: dict[tuple[str, str, str], QIcon] = {}
 

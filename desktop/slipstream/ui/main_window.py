@@ -16,7 +16,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMenu,
     QSizePolicy,
@@ -30,8 +29,10 @@ from slipstream.ui.chat_sidebar import ChatSidebar
 from slipstream.ui.cockpit import WIDTH as COCKPIT_WIDTH
 from slipstream.ui.cockpit import Cockpit
 from slipstream.ui.composer import Composer
+from slipstream.ui.elided_label import ElidedLabel
 from slipstream.ui.icons import set_icon
 from slipstream.ui.notice_strip import NoticeStrip
+from slipstream.ui.setting_row import wrapped
 from slipstream.ui.theme import SPACE_L, SPACE_S, set_kind, theme
 from slipstream.ui.transcript.view import TranscriptView
 
@@ -55,10 +56,10 @@ class MainWindow(QMainWindow):
         self.resize(1200, 780)
         self.setAcceptDrops(True)
         self._closed = False
-        self._wanted = {"sidebar": True, "cockpit": True}
         self.sidebar = ChatSidebar()
         self.sidebar.setMinimumWidth(180)
         self.cockpit = Cockpit()
+        self._wanted: list[QWidget] = [self.cockpit, self.sidebar]  # first what was asked for last
         self.transcript = TranscriptView()
         self.composer = Composer()
         self.composer.field.installEventFilter(self)
@@ -96,9 +97,8 @@ class MainWindow(QMainWindow):
             "cockpit_button", "panel-right", "Model and settings", "Ctrl+Shift+B"
         )
         self.cockpit_button.toggled.connect(self._toggle_cockpit)
-        self._title = QLabel()
+        self._title = ElidedLabel()
         self._title.setObjectName("chat_title")
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
         self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         set_kind(self._title, "heading")
         header = QWidget()
@@ -125,13 +125,12 @@ class MainWindow(QMainWindow):
         return button
 
     def _make_theme_button(self) -> QToolButton:
-        button = QToolButton()
+        self._theme_button = button = QToolButton()
         button.setObjectName("theme_button")
         button.setIconSize(QSize(18, 18))
         button.setAccessibleName("Appearance")
-        button.setToolTip("Appearance")
+        button.setToolTip("Appearance: light, dark or as the system")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        set_icon(button, "settings", "muted")
         menu = QMenu(button)
         self._theme_actions = QActionGroup(menu)
         for preference, words in _THEMES.items():
@@ -147,7 +146,7 @@ class MainWindow(QMainWindow):
     def set_chat_title(self, title: str) -> None:
         """Name the chat that is shown."""
         self._title.setText(title)
-        self._title.setToolTip(title)
+        self._title.setToolTip(wrapped(title) if title else "")
         self.setWindowTitle(f"{title} – Slipstream" if title else "Slipstream")
 
     def save_arrangement(self) -> tuple[str, str]:
@@ -162,13 +161,20 @@ class MainWindow(QMainWindow):
 
     @Slot(bool)
     def _toggle_sidebar(self, shown: bool) -> None:
-        self._wanted["sidebar"] = shown
-        self.sidebar.setVisible(shown)
+        self._toggle(self.sidebar, shown)
 
     @Slot(bool)
     def _toggle_cockpit(self, shown: bool) -> None:
-        self._wanted["cockpit"] = shown
-        self.cockpit.setVisible(shown)
+        self._toggle(self.cockpit, shown)
+
+    def _toggle(self, column: QWidget, shown: bool) -> None:
+        """A column that is asked for gets room: the other gives way, then the window widens."""
+        self._wanted = [wanted for wanted in self._wanted if wanted is not column]
+        if shown:
+            self._wanted.insert(0, column)
+            if self.width() < self._width_with(column):
+                self.resize(self._width_with(column), self.height())
+        self._fit_columns(self.width())
 
     @Slot(QAction)
     def _choose_theme(self, action: QAction) -> None:
@@ -178,22 +184,30 @@ class MainWindow(QMainWindow):
     def _mark_theme(self) -> None:
         for action in self._theme_actions.actions():
             action.setChecked(action.data() == theme().preference())
+        set_icon(self._theme_button, "moon" if theme().is_dark() else "sun", "muted")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Side columns give way before the conversation gets too narrow, and come back."""
         super().resizeEvent(event)
-        width = event.size().width()
-        room_for_one = width >= _CENTRE_MINIMUM + self.cockpit.minimumWidth()
-        room_for_both = width >= _CENTRE_MINIMUM + COCKPIT_WIDTH + _SIDEBAR_WIDTH
-        self._fit(self.cockpit_button, self.cockpit, self._wanted["cockpit"] and room_for_one)
-        self._fit(self.sidebar_button, self.sidebar, self._wanted["sidebar"] and room_for_both)
+        self._fit_columns(event.size().width())
 
-    @staticmethod
-    def _fit(button: QToolButton, column: QWidget, shown: bool) -> None:
-        button.blockSignals(True)
-        button.setChecked(shown)
-        button.blockSignals(False)
-        column.setVisible(shown)
+    def _width_with(self, column: QWidget) -> int:
+        """The least width of the window with this column beside the conversation."""
+        return _CENTRE_MINIMUM + self._splitter.handleWidth() + column.minimumWidth()
+
+    def _fit_columns(self, width: int) -> None:
+        has_room_for_both = width >= _CENTRE_MINIMUM + COCKPIT_WIDTH + _SIDEBAR_WIDTH
+        fitting = self._wanted if has_room_for_both else self._wanted[:1]
+        if fitting and width < self._width_with(fitting[0]):
+            fitting = []
+        for button, column in (
+            (self.cockpit_button, self.cockpit),
+            (self.sidebar_button, self.sidebar),
+        ):
+            button.blockSignals(True)
+            button.setChecked(column in fitting)
+            button.blockSignals(False)
+            column.setVisible(column in fitting)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Model files dropped on the message field are models, not text."""

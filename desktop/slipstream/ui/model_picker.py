@@ -23,6 +23,7 @@ from slipstream.ui.elided_label import ElidedLabel
 from slipstream.ui.file_picker import FilePicker, browse_row
 from slipstream.ui.icons import set_icon
 from slipstream.ui.section_list import ListRow
+from slipstream.ui.setting_row import wrapped
 from slipstream.ui.theme import SPACE_S, SPACE_XS, set_kind
 
 
@@ -112,7 +113,7 @@ class ModelPicker(FilePicker):
     def show_model(self, entry: ModelEntry) -> None:
         """A model is loaded."""
         self._current = entry
-        self.button.show_words(entry.name, entry.caption, f"{entry.name}\n{entry.path}")
+        self.button.show_words(entry.name, entry.caption, _tooltip(entry))
         self._show_facts(entry.details)
 
     def show_none(self) -> None:
@@ -155,6 +156,11 @@ class ModelPicker(FilePicker):
         self._below.setCurrentIndex(0)
 
 
+def _tooltip(entry: ModelEntry) -> str:
+    parts = (entry.name, entry.path, entry.caption, entry.details, entry.note)
+    return wrapped("\n".join(part for part in parts if part))
+
+
 def _row(entry: ModelEntry, with_folder: bool) -> ListRow:
     if entry.available:
         folder = PurePath(entry.path).parent.name if with_folder else ""
@@ -165,6 +171,6 @@ def _row(entry: ModelEntry, with_folder: bool) -> ListRow:
         key=entry.path,
         title=entry.name,
         caption=" · ".join(part for part in parts if part),
-        tooltip="\n".join(part for part in (entry.name, entry.path, entry.details) if part),
+        tooltip=_tooltip(entry),
         enabled=entry.available,
     )

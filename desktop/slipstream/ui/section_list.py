@@ -1,4 +1,4 @@
-"""A list in titled sections: rows of one or two lines under headers that cannot be chosen.
+"""A list in titled sections: rows of a few lines under headers that cannot be chosen.
 
 The chat list and the model menu are made of it; it knows neither chats nor models.
 """
@@ -42,19 +42,26 @@ from slipstream.ui.theme import (
     mix,
     theme,
 )
+from slipstream.ui.wrapping import broken_lines, fitting_facts
 
 Index = QModelIndex | QPersistentModelIndex
 ROW_ROLE = int(Qt.ItemDataRole.UserRole)
 _HEADER_HEIGHT, _LINE_HEIGHT, _TWO_LINES_HEIGHT = 30, 32, 48
+_TITLE_LINE, _NOTE_LINE, _NOTE_LINES = 18, 16, 3
+_BESIDE = SPACE_S + SPACE_S // 2  # between the row's edge and its words
 
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """A row: its key, up to two lines, an icon and a tooltip; or the header of a section."""
+    """A row: its key, up to two lines, an icon and a tooltip; or the header of a section.
+
+    `caption` is one line of facts, `note` a sentence below it that may take three.
+    """
 
     key: str
     title: str
     caption: str = ""
+    note: str = ""
     tooltip: str = ""
     icon: str = ""
     header: bool = False
@@ -105,7 +112,7 @@ class SectionListModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return row.tooltip or None
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join(part for part in (row.title, row.caption) if part)
+            return ", ".join(part for part in (row.title, row.caption, row.note) if part)
         return row if role == ROW_ROLE else None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -139,6 +146,12 @@ class SectionListDelegate(QStyledItemDelegate):
         row = index.data(ROW_ROLE)
         if row.header:
             return QSize(80, _HEADER_HEIGHT)
+        if row.note:
+            view = option.widget
+            assert isinstance(view, QListView)
+            lines = _note_lines(row, view.viewport().width())
+            titles = _TITLE_LINE * (2 if row.caption else 1)
+            return QSize(80, 12 + titles + len(lines) * _NOTE_LINE)
         return QSize(80, _TWO_LINES_HEIGHT if row.caption else _LINE_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -165,6 +178,7 @@ class SectionListDelegate(QStyledItemDelegate):
                 rounded(painter, bar, QColor(tokens.accent), None, 1.5)
         elif state & QStyle.StateFlag.State_MouseOver and row.enabled:
             rounded(painter, box, QColor(mix(tokens.text, tokens.surface, 0.06)))
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # that of each text
         text = area.adjusted(SPACE_S // 2, 0, -SPACE_S // 2, 0)
         if row.icon:
             picture = icon_pixmap(row.icon, "muted", 16, painter.device().devicePixelRatio())
@@ -172,12 +186,22 @@ class SectionListDelegate(QStyledItemDelegate):
             text.setLeft(text.left() + 16 + SPACE_S)
         faded = QColor(disabled_text(tokens))
         painter.setPen(QColor(tokens.text) if row.enabled else faded)
-        line = text.adjusted(0, 6, 0, -text.height() // 2) if row.caption else text
-        self._words(painter, line, row.title, CONTROL_PX, self._elide)
-        if row.caption:
+        if not row.caption and not row.note:
+            self._words(painter, text, row.title, CONTROL_PX, self._elide)
+        else:
+            line = QRect(text.left(), text.top() + 6, text.width(), _TITLE_LINE)
+            self._words(painter, line, row.title, CONTROL_PX, self._elide)
             painter.setPen(QColor(tokens.muted))
-            line = text.adjusted(0, text.height() // 2, 0, -6)
-            self._words(painter, line, row.caption, CAPTION_PX, Qt.TextElideMode.ElideRight)
+            painter.setFont(interface_font(CAPTION_PX))
+            if row.caption:
+                line.translate(0, _TITLE_LINE)
+                facts = fitting_facts(row.caption, painter.fontMetrics(), line.width())
+                painter.drawText(line, _MIDDLE_LEFT, facts)
+            line.translate(0, _TITLE_LINE)
+            line.setHeight(_NOTE_LINE)
+            for words in _note_lines(row, rect.width()):
+                painter.drawText(line, _MIDDLE_LEFT, words)
+                line.translate(0, _NOTE_LINE)
         if focused:
             focus_ring(painter, box, tokens)
         painter.restore()
@@ -205,6 +229,14 @@ class SectionListDelegate(QStyledItemDelegate):
         self, editor: QWidget, option: QStyleOptionViewItem, index: Index
     ) -> None:
         editor.setGeometry(option.rect.adjusted(4, 0, -4, 0))
+
+
+def _note_lines(row: ListRow, width: int) -> list[str]:
+    """The note as it is broken in a row of a width, which has no icon."""
+    if not row.note:
+        return []
+    room = max(width - 2 * _BESIDE, 40)
+    return broken_lines(row.note, interface_font(CAPTION_PX), room, _NOTE_LINES)
 
 
 _MIDDLE_LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft

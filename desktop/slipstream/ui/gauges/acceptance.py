@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QPaintEve
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from slipstream.chat.records import SpeculationStatistics
-from slipstream.ui.acceptance_words import length_in_words, share_in_words
+from slipstream.ui.acceptance_words import length_in_words, share_in_words, shares_in_words
 from slipstream.ui.gauges.repaint_limit import REPAINT_MS, RepaintLimit
 from slipstream.ui.gauges.throughput import seconds_in_words
 from slipstream.ui.painting import rounded
@@ -18,6 +18,11 @@ from slipstream.ui.theme import CAPTION_PX, SPACE_M, SPACE_S, Tokens, tabular_fo
 
 NOTHING_DRAFTED = "Nothing was drafted yet."
 FULL_WIDTH_BARS = 8  # more positions than these share the width among them
+_TIME_PARTS = (
+    ("drafting", "proposing tokens"),
+    ("verifying", "passes of the target, those without a draft included"),
+    ("sampling", "choosing tokens"),
+)
 _RATE_PX = 20
 _RATE_HEIGHT, _BARS_HEIGHT, _WORDS_HEIGHT, _SPLIT_HEIGHT = 28, 36, 18, 8
 _GUTTER = 54  # words at the left of the bars
@@ -34,15 +39,20 @@ _HEIGHT = _LEGEND_TOP + _WORDS_HEIGHT
 
 @dataclass(frozen=True, slots=True)
 class TimePart:
-    """A part of the time split and what belongs to it."""
+    """A part of the time split and what belongs to it; `share` is “20 %” of the whole."""
 
     name: str
     what: str
     seconds: float
+    share: str
 
 
 class AcceptanceGauge(QWidget):
-    """Shows the figures of one answer; computes no rate. Its size never depends on them."""
+    """Shows the figures of one answer; computes no rate.
+
+    Without figures it is a line of words, but never while an answer is written: the panel is not to
+    move under the reader when the first draft is verified.
+    """
 
     def __init__(self, parent: QWidget | None = None, interval_ms: int = REPAINT_MS) -> None:
         super().__init__(parent)
@@ -50,6 +60,7 @@ class AcceptanceGauge(QWidget):
         self.setAccessibleName("Acceptance")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._figures = SpeculationStatistics()
+        self._answering = False
         self._limit = RepaintLimit(self, interval_ms)
         self._limit.due.connect(self._show)
         self._describe()
@@ -57,8 +68,16 @@ class AcceptanceGauge(QWidget):
     def show_figures(self, statistics: SpeculationStatistics) -> None:
         """The figures of the answer so far or, once it has ended, of all of it."""
         if statistics != self._figures:
+            was_expanded = self.expanded
             self._figures = statistics
             self._limit.request()
+            self._resize(was_expanded)
+
+    def set_answering(self, answering: bool) -> None:
+        """An answer is being written with a draft, or is no longer: keep room for its figures."""
+        was_expanded = self.expanded
+        self._answering = answering
+        self._resize(was_expanded)
 
     def reset(self) -> None:
         """Forgets everything, as after another draft was chosen."""
@@ -68,6 +87,11 @@ class AcceptanceGauge(QWidget):
     def idle(self) -> bool:
         """Whether no repaint is pending and no timer runs."""
         return self._limit.idle
+
+    @property
+    def expanded(self) -> bool:
+        """Whether there is room for figures and not only for a line of words."""
+        return self._answering or not self.empty
 
     @property
     def empty(self) -> bool:
@@ -93,14 +117,12 @@ class AcceptanceGauge(QWidget):
     def time_split(self) -> tuple[TimePart, ...]:
         """What the seconds went to, in the order of the bar."""
         figures = self._figures
-        return (
-            TimePart("drafting", "proposing tokens", figures.draft_seconds),
-            TimePart(
-                "verifying",
-                "passes of the target, those without a draft included",
-                figures.verify_seconds,
-            ),
-            TimePart("sampling", "choosing tokens", figures.sample_seconds),
+        seconds = (figures.draft_seconds, figures.verify_seconds, figures.sample_seconds)
+        return tuple(
+            TimePart(name, what, spent, share)
+            for (name, what), spent, share in zip(
+                _TIME_PARTS, seconds, shares_in_words(seconds), strict=True
+            )
         )
 
     @property
@@ -132,7 +154,7 @@ class AcceptanceGauge(QWidget):
         whole = self._whole_time
         return (
             f"{part.name}: {seconds_in_words(part.seconds)} of {seconds_in_words(whole)}"
-            f" ({share_in_words(part.seconds, whole)}); {part.what}"
+            f" ({part.share}); {part.what}"
         )
 
     @property
@@ -195,11 +217,16 @@ class AcceptanceGauge(QWidget):
             details = self.explanation.replace("\n", ". ")
             self.setAccessibleDescription(f"{self.rate} accepted, {self.aside}. {details}.")
 
+    def _resize(self, was_expanded: bool) -> None:
+        if self.expanded != was_expanded:
+            self.updateGeometry()
+            self.update()
+
     def sizeHint(self) -> QSize:
-        return QSize(240, _HEIGHT)
+        return QSize(240, _HEIGHT if self.expanded else _WORDS_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(220, _HEIGHT)
+        return QSize(220, self.sizeHint().height())
 
     # ---- painting -----------------------------------------------------------------------------
 
@@ -209,10 +236,9 @@ class AcceptanceGauge(QWidget):
         painter.setFont(tabular_font(CAPTION_PX))
         if self.empty:
             painter.setPen(QColor(tokens.muted))
-            plot = QRectF(0, _BARS_TOP, self.width(), _BARS_HEIGHT)
-            painter.drawText(plot, Qt.AlignmentFlag.AlignCenter, NOTHING_DRAFTED)
-            painter.setPen(QPen(QColor(tokens.border), 1))
-            painter.drawLine(plot.bottomLeft(), plot.bottomRight())
+            painter.drawText(QRectF(0, 0, self.width(), _WORDS_HEIGHT), _LEFT, NOTHING_DRAFTED)
+            if self.expanded:
+                self._paint_axes(painter, tokens)
         else:
             self._paint_rate(painter, tokens)
             self._paint_bars(painter, tokens)
@@ -239,13 +265,19 @@ class AcceptanceGauge(QWidget):
             aside = aside.replace("tokens ", "")  # the tooltip has the whole of it
         painter.drawText(words, _RIGHT, aside)
 
-    def _paint_bars(self, painter: QPainter, tokens: Tokens) -> None:
-        painter.setPen(QColor(tokens.muted))
+    def _paint_axes(self, painter: QPainter, tokens: Tokens) -> None:
         bottom = float(_BARS_TOP + _BARS_HEIGHT)
+        painter.setPen(QColor(tokens.muted))
         painter.drawText(QRectF(0, _NUMBERS_TOP, _GUTTER, _WORDS_HEIGHT), _LEFT, "position")
+        time = QRectF(0, _SPLIT_TOP - 5, _GUTTER, _WORDS_HEIGHT)
+        painter.drawText(time, Qt.AlignmentFlag.AlignVCenter, "time")
         painter.setPen(QPen(QColor(tokens.border), 1))
         painter.drawLine(QPointF(_GUTTER, _BARS_TOP + 0.5), QPointF(self.width(), _BARS_TOP + 0.5))
         painter.drawLine(QPointF(_GUTTER, bottom), QPointF(self.width(), bottom))
+
+    def _paint_bars(self, painter: QPainter, tokens: Tokens) -> None:
+        self._paint_axes(painter, tokens)
+        bottom = float(_BARS_TOP + _BARS_HEIGHT)
         slot = self._slot
         bar_width = min(slot * (1 - _GAP_SHARE), _WIDEST_BAR)
         step = 1 if len(self.bars) <= FULL_WIDTH_BARS else 4
@@ -292,8 +324,6 @@ class AcceptanceGauge(QWidget):
             (None, QColor(tokens.control_border)),
         )
         painter.setPen(QColor(tokens.muted))
-        label = QRectF(0, _SPLIT_TOP - 5, _GUTTER, _WORDS_HEIGHT)
-        painter.drawText(label, Qt.AlignmentFlag.AlignVCenter, "time")
         parts = zip(self.time_split, self._split_areas(), self._legend_areas(), looks, strict=True)
         for part, area, entry, (fill, line) in parts:
             last = area.right() > self.width() - 1

@@ -22,6 +22,7 @@ from slipstream.ui.theme import (
 )
 
 NOTHING = "–"
+NOTHING_MEASURED = "Measured with the first answer"
 _FIGURE_HEIGHT, _SPARK_HEIGHT, _CAPTION_HEIGHT = 36, 40, 18
 
 
@@ -121,6 +122,8 @@ class ThroughputGauge(QWidget):
     @property
     def line(self) -> str:
         """The words below the sparkline."""
+        if not self._live and self._average is self._prefill is self._first_token is None:
+            return NOTHING_MEASURED
         prefill = rate_in_words(self._prefill)
         first = NOTHING if self._first_token is None else seconds_in_words(self._first_token)
         unit = "" if self._prefill is None else " tok/s"
@@ -155,7 +158,10 @@ class ThroughputGauge(QWidget):
         painter.drawText(QRectF(0, 0, width, _FIGURE_HEIGHT), _LEFT, self.figure)
         painter.setFont(small)
         painter.setPen(QColor(tokens.muted))
-        slot = QFontMetricsF(big).horizontalAdvance("00.0") + SPACE_S
+        taken = QFontMetricsF(big).horizontalAdvance(self.figure)
+        if measured and self._live:  # changing digits are not to move the words
+            taken = max(taken, QFontMetricsF(big).horizontalAdvance("00.0"))
+        slot = taken + SPACE_S
         top = baseline - QFontMetricsF(small).ascent()
         words = QRectF(slot, top, width - slot, _CAPTION_HEIGHT)
         painter.drawText(words, _LEFT, self.caption)
