@@ -11,11 +11,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from slipstream.engine.model_parts import split_stem
 from slipstream.engine.requests import DraftJudgement
 from slipstream.errors import UserError
 from slipstream.library.model_file import describe_model_file, format_size
 from slipstream.library.model_kind import ModelKind
-from slipstream.library.shards import split_stem
 from slipstream.ui.draft_picker import DraftEntry
 from slipstream.ui.wrapping import SEPARATOR
 
