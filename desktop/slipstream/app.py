@@ -18,6 +18,7 @@ from slipstream.errors import UserError
 from slipstream.storage.chat_database import ChatDatabase
 from slipstream.storage.data_dir import DataDirectory, data_directory
 from slipstream.storage.log_file import start_logging, stop_logging
+from slipstream.storage.measurements import MeasurementFile
 from slipstream.storage.preferences_file import PreferencesFile
 from slipstream.ui.chat_controller import ChatController
 from slipstream.ui.main_window import MainWindow
@@ -45,7 +46,7 @@ class App:
             notices.append(notice)
         self._notices = tuple(notices)
         self.window = MainWindow()
-        self.engine = EngineClient()
+        self.engine = EngineClient(MeasurementFile(data.measurements_file))
         self._controller = ChatController(
             self.window, self.engine, chats, preferences, self._set_theme
         )

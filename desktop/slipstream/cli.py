@@ -128,12 +128,14 @@ def _command(
         return inspect.run
     if name == "generate":
         from slipstream.commands import generate
+        from slipstream.storage.data_dir import data_directory
+        from slipstream.storage.measurements import MeasurementFile
 
         generate.add_arguments(parser)
-        return generate.run
+        measurements = MeasurementFile(data_directory(data_dir).measurements_file)
+        return lambda arguments: generate.run(arguments, measurements)
 
     from slipstream.commands import self_test
-    from slipstream.storage.data_dir import data_directory
 
     self_test.add_arguments(parser)
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
 from slipstream.bridge.engine_worker import EngineWorker, LoadTicket
 from slipstream.bridge.frame_pump import Frame, FramePump
+from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
 
 
@@ -45,7 +46,7 @@ class EngineClient(QObject):
     _check_requested = Signal(object)
     _close_requested = Signal()
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, measurements: MeasurementStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._state = EngineState.EMPTY
         self._ticket: LoadTicket | None = None  # the load whose end is awaited
@@ -53,7 +54,7 @@ class EngineClient(QObject):
         self._pump.frame_ready.connect(self._receive_frame)
         self._thread = QThread(self)
         self._thread.setObjectName("engine")
-        self._worker = EngineWorker(self._pump)
+        self._worker = EngineWorker(self._pump, measurements)
         self._worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
         self._load_requested.connect(self._worker.load, queued)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
+from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
 from slipstream.errors import EngineError, UserError, internal_fault
 from slipstream.library.model_file import describe_model_file, require_chat_model
@@ -70,8 +71,9 @@ class EngineWorker(QObject):
     check_progressed = Signal(int, int)  # tokens so far and at most
     check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
 
-    def __init__(self, pump: FramePump) -> None:
+    def __init__(self, pump: FramePump, measurements: MeasurementStore) -> None:
         super().__init__()
+        self._measurements = measurements
         self._pump = pump
         self._target: Target | None = None
         self._ticket: LoadTicket | None = None
@@ -112,7 +114,9 @@ class EngineWorker(QObject):
         require_chat_model(describe_model_file(ticket.request.path))
         self._close_target()
         try:
-            self._target = Target(ticket.request, progress=self._load_progress)
+            self._target = Target(
+                ticket.request, progress=self._load_progress, measurements=self._measurements
+            )
         except LoadCancelled:
             self.load_cancelled.emit(ticket, False)
             return

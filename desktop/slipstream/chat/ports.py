@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from slipstream.chat.preferences import Preferences
@@ -34,6 +35,16 @@ class ChatStore(Protocol):
 
     def close(self) -> None:
         """Release the storage; calling it twice is harmless."""
+
+
+class MeasurementStore(Protocol):
+    """Keeps what was measured on this machine; never raises, losing an entry costs only time."""
+
+    def load(self, key: str) -> Mapping[str, object] | None:
+        """The entry as saved, or None where there is none."""
+
+    def save(self, key: str, values: Mapping[str, object]) -> None:
+        """Keep plain values (numbers, texts, lists, mappings) under the key."""
 
 
 class PreferenceStore(Protocol):

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
-from slipstream.engine.requests import DraftRequest
+from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
-from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.drafter import LONGEST_PACED, DrafterKind, DraftSettings
 from slipstream.errors import UsageError
 
 
@@ -100,8 +100,14 @@ def add_draft_flags(parser: argparse.ArgumentParser) -> None:
         help="the way to draft; auto lets the app choose",
     )
     group.add_argument(
-        "--draft-max", type=int, default=defaults.n_draft_max, metavar="N",
-        help=f"the longest draft in tokens. Default: {defaults.n_draft_max}.",
+        "--pace", choices=[pace.value for pace in Pace], default=Pace.AUTO.value,
+        help="auto drafts as far as it pays on this machine, fixed always as far as it may. "
+        f"Default: {Pace.AUTO}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--draft-max", type=int, metavar="N",
+        help=f"the longest draft in tokens. Default: {LONGEST_PACED} under --pace auto, "
+        f"{defaults.n_draft_max} under fixed.",
     )  # fmt: skip
     group.add_argument(
         "--draft-min", type=int, default=defaults.n_draft_min, metavar="N",
@@ -126,11 +132,15 @@ def draft_request(arguments: argparse.Namespace) -> DraftRequest:
         kind = DrafterKind.NONE if path is None else None
     else:
         kind = None if arguments.drafter == _AUTO else DrafterKind(arguments.drafter)
+    pace = Pace(arguments.pace)
+    longest = LONGEST_PACED if pace is Pace.AUTO else DraftSettings().n_draft_max
     return DraftRequest(
         kind=kind,
         path=path,
+        pace=pace,
+        looks_up=arguments.drafter == _AUTO,
         settings=DraftSettings(
-            n_draft_max=arguments.draft_max,
+            n_draft_max=longest if arguments.draft_max is None else arguments.draft_max,
             n_draft_min=arguments.draft_min,
             p_min=arguments.p_min,
         ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipstream.chat.ports import MeasurementStore
 from slipstream.chat.records import FinishReason, Message, Role
 from slipstream.commands.flags import (
     add_draft_flags,
@@ -92,8 +93,11 @@ class Answer:
                 self.reasoning += piece.text
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Answer and print. Raises `UserError`; returns the exit code otherwise."""
+def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
+    """Answer and print; returns the exit code. Raises `UserError` where nothing was answered.
+
+    What pacing learns of a pair of models is kept in `measurements`.
+    """
     settings = sampler_settings(arguments)
     _check_sizes(arguments)
     draft = draft_request(arguments)
@@ -115,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
             chat_template_name=override_name,
         ),
         draft,
+        measurements,
     )
     try:
         request = AnswerRequest(
@@ -144,7 +149,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
             )
 
 
-def _load(request: LoadRequest, draft: DraftRequest) -> Target:
+def _load(request: LoadRequest, draft: DraftRequest, measurements: MeasurementStore) -> Target:
     """Load the target and its draft. Raises `Interrupted` when Ctrl-C was pressed on the way.
 
     A `KeyboardInterrupt` could be raised inside one of llama.cpp's callbacks and be lost there.
@@ -154,7 +159,11 @@ def _load(request: LoadRequest, draft: DraftRequest) -> Target:
         from slipstream.engine.target import Target
 
         try:
-            target = Target(request, progress=lambda _fraction: not interrupted.is_set())
+            target = Target(
+                request,
+                progress=lambda _fraction: not interrupted.is_set(),
+                measurements=measurements,
+            )
         except LoadCancelled:
             raise Interrupted from None
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from slipstream.chat.records import FinishReason, GenerationStatistics, SpeculationStatistics
-from slipstream.engine.speculation.drafter import DrafterKind
+from slipstream.engine.speculation.drafter import DrafterKind, PaceStatus
 from slipstream.errors import UserError
 
 
@@ -61,6 +61,7 @@ class TextRun:
     current_tokens_per_second: float | None
     time_to_first_token_seconds: float | None = None
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
+    pace: PaceStatus | None = None  # of a drafter that paces itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Finished:
     error: UserError | None = None  # what failed, where the reason is "error"
     drafter: DrafterKind = DrafterKind.NONE  # who drafted when the answer began
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
+    pace: PaceStatus | None = None
 
 
 Event = PrefillProgress | TextRun | DraftingStopped | Finished

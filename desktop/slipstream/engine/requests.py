@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,17 +28,27 @@ class LoadRequest:
     chat_template_name: str = "the chosen template"
 
 
+class Pace(StrEnum):
+    """How far a drafter drafts."""
+
+    AUTO = "auto"  # as far as it pays, by what passes and drafts cost on this machine
+    FIXED = "fixed"  # always up to the longest draft
+
+
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
     """How to draft. A `path` without a `kind` means the kind recognised from the file.
 
-    Neither kind nor path: the app chooses, built-in MTP heads before prompt lookup.
+    Neither kind nor path: the app chooses, built-in MTP heads before prompt lookup alone.
+    `looks_up`: under the auto pace the text itself is asked first, and only then the drafter.
     """
 
     kind: DrafterKind | None = DrafterKind.NONE
     path: Path | None = None
     settings: DraftSettings = field(default_factory=DraftSettings)
     n_threads: int = 0
+    pace: Pace = Pace.AUTO
+    looks_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,7 @@ class DraftFacts:
 
     kind: DrafterKind
     path: Path | None = None
+    looks_up: bool = False  # whether the text itself is asked first
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ from slipstream.errors import (
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+_MEASURED_TOKEN = 0
 _PREFILL_ONLY = SamplerSettings(max_tokens=0)
 
 
@@ -170,6 +171,28 @@ class GenerationSession:
     def n_threads(self) -> int:
         """Threads llama.cpp computes with."""
         return self._context.n_threads
+
+    def measure_pass(self, rows: int) -> float | None:
+        """Seconds of a target pass over `rows` tokens after those cached; leaves no trace.
+
+        None while an answer is being written, and where the pass would not fit or could not be
+        taken back. Raises `EngineError` when it was cancelled.
+        """
+        position = len(self.cache)
+        rollback = self._context.max_rollback
+        if self._busy or position + rows > self.n_ctx or rows > self.n_batch:
+            return None
+        if rollback is not None and position:
+            return None  # a recurrent model cannot forget a batch as a whole
+        self._batch.fill([_MEASURED_TOKEN] * rows, position, all_outputs=True)
+        begun = self._clock()
+        try:
+            self._context.decode(self._batch)
+            self._context.logits(-1)  # waits until the pass is done
+            seconds = self._clock() - begun
+        finally:
+            self.cache.recover()
+        return seconds
 
     def cancel(self) -> None:
         """End the running answer, or the next one if none runs; callable from any thread."""
@@ -444,6 +467,7 @@ class GenerationSession:
             current_tokens_per_second=watch.current_rate(),
             time_to_first_token_seconds=watch.first_token_seconds(),
             speculation=self._counter.statistics(),
+            pace=self._drafter.status(),
         )
 
     def _end(
@@ -479,6 +503,7 @@ class GenerationSession:
             error=error,
             drafter=self._began_with,
             speculation=self._counter.statistics(),
+            pace=self._drafter.status(),
         )
 
     def close(self) -> None:

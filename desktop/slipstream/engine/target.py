@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.chat_template import ChatTemplate, choose_template
 from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
@@ -26,6 +27,7 @@ from slipstream.engine.session import GenerationRequest, GenerationSession
 from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.drafter import Drafter, NullDrafter
 from slipstream.engine.speculation.factory import KIND_WORDS, has_mtp, open_drafter
+from slipstream.engine.speculation.paced_drafter import PacedDrafter
 from slipstream.errors import UserError
 
 
@@ -51,8 +53,13 @@ class Target:
     """
 
     def __init__(
-        self, request: LoadRequest, *, progress: Callable[[float], bool] | None = None
+        self,
+        request: LoadRequest,
+        *,
+        progress: Callable[[float], bool] | None = None,
+        measurements: MeasurementStore | None = None,
     ) -> None:
+        self._measurements = measurements
         self._draft: DraftRequest | None = None  # the one in force
         self._drafter: Drafter | None = None  # what it made; a failure puts another in its place
         self.model = Model(request.path, progress=progress)
@@ -127,12 +134,19 @@ class Target:
         if same and drafter is self._drafter:
             drafter.configure(request.settings)
             self._draft = request
-            return DraftFacts(drafter.kind, request.path)
+            return self._draft_facts()
         self._draft = None
         self.session.set_drafter(NullDrafter())
-        self.session.set_drafter(open_drafter(request, self.model, self.session))
-        self._draft, self._drafter = request, self.session.drafter
-        return DraftFacts(self.session.drafter.kind, request.path)
+        drafter = open_drafter(request, self.model, self.session, self._measurements)
+        self.session.set_drafter(drafter)
+        self._draft, self._drafter = request, drafter
+        return self._draft_facts()
+
+    def _draft_facts(self) -> DraftFacts:
+        assert self._draft is not None
+        drafter = self.session.drafter
+        looks_up = isinstance(drafter, PacedDrafter) and drafter.looks_up
+        return DraftFacts(drafter.kind, self._draft.path, looks_up)
 
     def check_losslessness(
         self, request: LosslessnessRequest, progress: Progress

@@ -35,6 +35,11 @@ class DataDirectory:
         """The chats, SQLite."""
         return self.data_dir / "chats.db"
 
+    @property
+    def measurements_file(self) -> Path:
+        """What was measured on this machine, JSON."""
+        return self.data_dir / "measurements.json"
+
     def check(self) -> None:
         """Make every folder and write into it. Raises `UserError` naming the one that fails."""
         for folder in dict.fromkeys((self.config_dir, self.data_dir, self.log_dir, self.state_dir)):

@@ -57,6 +57,9 @@ class DraftSettings:
             )
 
 
+LONGEST_PACED = 16
+"""The longest draft under the auto pace where nobody chose another."""
+
 MAX_DRAFT = 32
 """The longest draft; a batch to verify is one token longer."""
 
@@ -89,6 +92,21 @@ class TargetPass:
     tokens: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PaceStatus:
+    """What a drafter that paces itself does now.
+
+    `depth` tokens were drafted last. `gain` is how many times as fast recent rounds were as plain
+    ones, `predicted_gain` what drafting is expected to give; `plain_age_seconds` is how long ago
+    a plain round was measured last. None where nothing was measured yet.
+    """
+
+    depth: int
+    gain: float | None
+    predicted_gain: float | None
+    plain_age_seconds: float | None
+
+
 class Drafter:
     """Follows the target token by token and proposes what may come next; by itself nothing.
 
@@ -102,6 +120,15 @@ class Drafter:
     def kind(self) -> DrafterKind:
         """The way it drafts."""
         return DrafterKind.NONE
+
+    @property
+    def behind(self) -> int:
+        """Tokens of the conversation to be evaluated before anything can be drafted."""
+        return 0
+
+    def status(self) -> PaceStatus | None:
+        """How it paces itself; None for one that always drafts as far as it may."""
+        return None
 
     def configure(self, settings: DraftSettings) -> None:
         """Draft by these settings from the next draft on; nothing is loaded anew."""

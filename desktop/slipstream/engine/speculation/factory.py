@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.llama import ContextSettings, Model
-from slipstream.engine.requests import DraftRequest
+from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
+from slipstream.engine.speculation.calibration import measure_costs
 from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.draft_model import DraftModelDrafter
 from slipstream.engine.speculation.drafter import Drafter, DrafterKind, NullDrafter
 from slipstream.engine.speculation.mtp_compatibility import builtin_mtp
+from slipstream.engine.speculation.pace_memory import PaceMemory, pair_key
+from slipstream.engine.speculation.paced_drafter import PacedDrafter, PaceProfile
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import DraftMisfit, UsageError
 
@@ -24,16 +28,55 @@ KIND_WORDS = {
 """What each way to draft is called in a sentence."""
 
 
-def open_drafter(request: DraftRequest, target: Model, session: GenerationSession) -> Drafter:
-    """A drafter for this session, not yet attached to it.
+def open_drafter(
+    request: DraftRequest,
+    target: Model,
+    session: GenerationSession,
+    store: MeasurementStore | None = None,
+) -> Drafter:
+    """A drafter for this session, not yet attached to it; `store` keeps what pacing learns.
 
+    Under the auto pace the costs of this pair are measured first where they are not known yet.
     Raises `DraftMisfit` for a draft that cannot work with the target, `ModelFileError` for a file
     that cannot be used at all, and `UsageError` for a kind that lacks its file.
     """
     kind = _kind_of(request, target)
-    path = request.path
     if kind is DrafterKind.NONE:
         return NullDrafter()
+    if request.pace is Pace.FIXED:
+        return _open(kind, request, target, session)
+    main = None if kind is DrafterKind.PROMPT_LOOKUP else _open(kind, request, target, session)
+    try:
+        return _paced(kind, main, request, target, session, store)
+    except BaseException:
+        if main is not None:
+            main.close()
+        raise
+
+
+def _paced(
+    kind: DrafterKind,
+    main: Drafter | None,
+    request: DraftRequest,
+    target: Model,
+    session: GenerationSession,
+    store: MeasurementStore | None,
+) -> Drafter:
+    key = pair_key(target.path, request.path, str(kind), session.n_threads)
+    memory = PaceMemory(store, key)
+    settings = request.settings
+    profile = memory.load()
+    if profile is None:
+        profile = PaceProfile(measure_costs(session, settings.n_draft_max, {}))
+    looks_up = request.looks_up or main is None
+    lookup = PromptLookupDrafter(settings) if looks_up else None
+    return PacedDrafter(main, lookup, profile, settings, keep=memory.save)
+
+
+def _open(
+    kind: DrafterKind, request: DraftRequest, target: Model, session: GenerationSession
+) -> Drafter:
+    path = request.path
     if kind is DrafterKind.PROMPT_LOOKUP:
         return PromptLookupDrafter(request.settings)
     if kind is DrafterKind.MTP and path is None:

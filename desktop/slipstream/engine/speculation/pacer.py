@@ -1,0 +1,185 @@
+"""Decides how far to draft, so that drafting never costs more than it saves.
+
+With k drafted tokens a round emits E(k) = 1 + a_1 + … + a_k tokens, a_i being the chance that the
+first i are all accepted, and takes R(k) = T(k + 1) + k·D seconds: a target pass over k + 1 rows
+and k draft steps. The depth is the k ≥ 0 with the best E(k) / R(k); 0 is plain decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slipstream.engine.speculation.acceptance_model import AcceptanceModel
+from slipstream.engine.speculation.cost_model import CostModel
+from slipstream.engine.speculation.drafter import TargetPass
+
+STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down to `ENDS_AT`
+ENDS_AT = 1.01
+LOSS_SHARE = 0.01  # of all time spent, the most that trying may cost
+CREDIT_PASSES = 4.0  # plain passes' worth of time that may be lost before anything is known
+PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
+_WINDOW = 0.97  # weight of earlier rounds in the measured gain
+_HORIZON = 192  # tokens an answer may still have, where nobody says how many
+
+
+class Ledger:
+    """What drafting has saved against plain decoding, in seconds; negative when it lost."""
+
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+        self.saved = 0.0
+
+    def add(self, spent: float, plain: float) -> None:
+        """A round took `spent` seconds; plain decoding would have needed `plain`."""
+        self.elapsed += spent
+        self.saved += plain - spent
+
+    def may_lose(self, seconds: float, credit: float) -> bool:
+        """Whether so much more may be lost.
+
+        What was saved earlier counts up to the credit only, so that a good stretch does not pay
+        for a long bad one.
+        """
+        self.saved = min(self.saved, credit)
+        return self.saved - seconds >= -(LOSS_SHARE * self.elapsed + credit)
+
+
+class Pacer:
+    """Plans the drafts of one pair of models by what passes and steps cost and what is accepted.
+
+    `kind` everywhere names a way to draft; each has an acceptance model of its own.
+    """
+
+    def __init__(self, costs: CostModel, acceptance: dict[str, AcceptanceModel]) -> None:
+        self.costs = costs
+        self._acceptance = acceptance
+        self._ledger = Ledger()
+        self._drafting: set[str] = set()  # the ways found worth it when asked last
+        self._sample_seconds = 0.0
+        self._since_plain = 0
+        self._rate = 0.0  # the best known tokens per second, for the draft being made
+        self._predicted: dict[str, float] = {}
+        self._spent = 0.0  # recent rounds' seconds, and what plain ones would have taken
+        self._plain = 0.0
+
+    def acceptance(self, kind: str) -> AcceptanceModel:
+        """The acceptance model of a way to draft."""
+        return self._acceptance.setdefault(kind, AcceptanceModel())
+
+    @property
+    def plain_seconds(self) -> float:
+        """A plain round: one pass over one row, and sampling."""
+        return self.costs.pass_seconds(1) + self._sample_seconds
+
+    @property
+    def measured_gain(self) -> float | None:
+        """How many times as fast recent rounds were as plain ones; None before any."""
+        return self._plain / self._spent if self._spent > 0 else None
+
+    @property
+    def predicted_gain(self) -> float | None:
+        """The best that drafting was expected to give when last asked, 1.0 being plain."""
+        return max(self._predicted.values(), default=None)
+
+    def depth(self, kind: str, limit: int, behind: int, tokens_left: int = -1) -> int:
+        """How many tokens to draft at most this round, 0 for none; `goes_on` may stop earlier.
+
+        `behind` tokens have to be evaluated before the first; `tokens_left` are still wanted, -1
+        where nobody knows.
+        """
+        if not self.costs.is_known or self._needs_plain_round():
+            return 0
+        rate = self._best_rate(kind, limit)
+        gain = rate * self.plain_seconds
+        catch_up = behind * self.costs.catch_up_seconds(kind)
+        needed = ENDS_AT if kind in self._drafting else STARTS_AT
+        horizon = _HORIZON if tokens_left < 0 else min(_HORIZON, tokens_left)
+        self._predicted[kind] = gain
+        pays = gain >= needed and (1 - 1 / gain) * horizon * self.plain_seconds > catch_up
+        if pays and self._may_lose(catch_up):
+            self._drafting.add(kind)
+            self._rate = max(rate, 1 / self.plain_seconds)
+            return limit
+        self._drafting.discard(kind)
+        loss = self.costs.pass_seconds(2) + self.costs.step_seconds(kind) - self.plain_seconds
+        return 1 if self._may_lose(catch_up + max(loss, 0.1 * self.plain_seconds)) else 0
+
+    def goes_on(self, kind: str, confidences: Sequence[float], limit: int) -> bool:
+        """Whether to draft another token after tokens of these confidences."""
+        drafted = len(confidences)
+        chance = self._chances(kind, confidences)[-1]
+        step = self.costs.step_seconds(kind)
+        now = self.costs.pass_seconds(drafted + 1)
+        expected, cost = 0.0, -now
+        for further in range(drafted, limit):
+            chance *= self.acceptance(kind).at_position(further)
+            expected += chance
+            cost += step
+            if expected > self._rate * (cost + self.costs.pass_seconds(further + 2)):
+                return True
+        return False
+
+    def worth(self, kind: str, confidences: Sequence[float]) -> tuple[int, float]:
+        """How many of these drafted tokens to verify, and the tokens per second expected of it.
+
+        (0, plain decoding's rate) where it is better to verify none.
+        """
+        best, best_rate = 0, 1 / self.plain_seconds
+        expected = 1.0
+        for index, chance in enumerate(self._chances(kind, confidences)):
+            expected += chance
+            seconds = self.costs.pass_seconds(index + 2) + self._sample_seconds
+            if expected / seconds > best_rate:
+                best, best_rate = index + 1, expected / seconds
+        self._predicted[kind] = best_rate * self.plain_seconds
+        return best, best_rate
+
+    def allows(self, kind: str) -> bool:
+        """Whether a draft that is thought to pay may be verified: not while too much was lost."""
+        return not self._needs_plain_round() and self._may_lose(0.0)
+
+    def observe(self, seen: TargetPass, kind: str, draft_seconds: float) -> None:
+        """A round ended, after a draft of this kind that took so long (0 for none)."""
+        self.costs.observe_pass(seen.rows, seen.seconds)
+        count = max(1, len(seen.tokens))
+        each = seen.sample_seconds / count
+        share = 0.1 if self._sample_seconds else 1.0
+        self._sample_seconds += share * (each - self._sample_seconds)
+        if seen.rows == 1:
+            self._since_plain = 0
+        else:
+            self._since_plain += 1
+        spent = draft_seconds + seen.seconds + seen.sample_seconds
+        plain = count * self.plain_seconds
+        if seen.rows == 1:
+            plain += seen.seconds - self.costs.pass_seconds(1)  # a slow moment is nobody's loss
+        self._ledger.add(spent, plain)
+        self._spent = _WINDOW * self._spent + spent
+        self._plain = _WINDOW * self._plain + plain
+
+    def _needs_plain_round(self) -> bool:
+        return self._since_plain >= PLAIN_EVERY
+
+    def _may_lose(self, seconds: float) -> bool:
+        return self._ledger.may_lose(seconds, CREDIT_PASSES * self.plain_seconds)
+
+    def _best_rate(self, kind: str, limit: int) -> float:
+        """The tokens per second of the best depth from 1 on."""
+        acceptance, step = self.acceptance(kind), self.costs.step_seconds(kind)
+        best_rate = 0.0
+        chance = expected = 1.0
+        for depth in range(1, limit + 1):
+            chance *= acceptance.at_position(depth - 1)
+            expected += chance
+            seconds = self.costs.pass_seconds(depth + 1) + depth * step + self._sample_seconds
+            best_rate = max(best_rate, expected / seconds)
+        return best_rate
+
+    def _chances(self, kind: str, confidences: Sequence[float]) -> list[float]:
+        """For each drafted token the chance that it and all before it are accepted."""
+        acceptance, chances, chance = self.acceptance(kind), [], 1.0
+        for index, confidence in enumerate(confidences):
+            own = acceptance.at_confidence(confidence)
+            chance *= own if index == 0 else (own + acceptance.at_position(index)) / 2
+            chances.append(chance)
+        return chances
