@@ -18,6 +18,7 @@ from slipstream.errors import ExitCode, Interrupted, UsageError, UserError, inte
 
 _DESCRIPTIONS = {
     "generate": "answer a prompt on standard output",
+    "bench": "measure every way to draft for a model on this machine",
     "inspect": "show what a model file says about itself",
     "self-test": "check that this installation works",
 }
@@ -126,14 +127,22 @@ def _command(
 
         inspect.add_arguments(parser)
         return inspect.run
+
+    from slipstream.storage.data_dir import data_directory
+    from slipstream.storage.measurements import MeasurementFile
+
+    data = data_directory(data_dir)
+    measurements = MeasurementFile(data.measurements_file)
     if name == "generate":
         from slipstream.commands import generate
-        from slipstream.storage.data_dir import data_directory
-        from slipstream.storage.measurements import MeasurementFile
 
         generate.add_arguments(parser)
-        measurements = MeasurementFile(data_directory(data_dir).measurements_file)
         return lambda arguments: generate.run(arguments, measurements)
+    if name == "bench":
+        from slipstream.commands import bench
+
+        bench.add_arguments(parser)
+        return lambda arguments: bench.run(arguments, measurements)
 
     from slipstream.commands import self_test
 
@@ -144,7 +153,7 @@ def _command(
 
         return ask_through_window(model)
 
-    folder = data_directory(data_dir).chats_file.parent
+    folder = data.chats_file.parent
     return lambda arguments: self_test.run(arguments, folder, gui_check)
 
 

@@ -136,11 +136,18 @@ class GenerationSession:
 
         Raises `EngineError` while an answer is being written; the drafter is then not taken.
         """
+        self.exchange_drafter(drafter).close()
+
+    def exchange_drafter(self, drafter: Drafter) -> Drafter:
+        """Like `set_drafter`, but the one before is given back open, to be used again later.
+
+        What the new one may have followed earlier is taken for forgotten.
+        """
         if self._busy:
             raise EngineError("The draft cannot be changed while an answer is being written.")
-        self._drafter.close()
-        self._drafter = drafter
-        self._unchanged = sys.maxsize
+        before, self._drafter = self._drafter, drafter
+        self._unchanged = 0
+        return before
 
     def next_token_probabilities(self, tokens: Sequence[int]) -> NDArray[np.float64]:
         """What the target expects after `tokens`: softmax of its logits, shape (n_vocab,).

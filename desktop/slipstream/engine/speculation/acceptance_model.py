@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,9 @@ _KEPT = 0.98  # of the weight of what was seen before, at each new observation o
 _PRIOR_WEIGHT = 3.0
 _OPTIMISM = 0.7  # of the confidence, before anything was seen
 _FIRST = 0.75  # acceptance by position before anything was seen
+_DOUBT = 1.5  # standard deviations to an upper bound
+_NEARLY_CERTAIN = 0.97
+_FADED = 1 - 1 / 512
 _TRANSFER = 4.0  # how many observations the position before counts for
 
 
@@ -64,6 +68,21 @@ class AcceptanceModel:
             rate = counts.rate(rate, weight) if counts else rate
             weight = _TRANSFER
         return rate
+
+    def at_best(self, position: int) -> float:
+        """What the token at this position may well turn out to have, after all that was seen.
+
+        An upper bound of confidence; what was never seen may be nearly certain.
+        """
+        counts = self._positions.get(position) or _Counts()
+        rate, seen = self.at_position(position), counts.seen + _PRIOR_WEIGHT
+        return min(_NEARLY_CERTAIN, rate + _DOUBT * math.sqrt(rate * (1 - rate) / seen))
+
+    def fade(self) -> None:
+        """Trust the counts a little less: a token was written without drafting."""
+        for counts in (*self._positions.values(), *self._bins.values()):
+            counts.accepted *= _FADED
+            counts.seen *= _FADED
 
     def at_confidence(self, confidence: float) -> float:
         """For a token the drafter is so sure of, from 0 to 1."""

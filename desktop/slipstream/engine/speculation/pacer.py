@@ -16,7 +16,7 @@ from slipstream.engine.speculation.drafter import TargetPass
 STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down to `ENDS_AT`
 ENDS_AT = 1.01
 LOSS_SHARE = 0.01  # of all time spent, the most that trying may cost
-CREDIT_PASSES = 4.0  # plain passes' worth of time that may be lost before anything is known
+CREDIT_PASSES = 2.0  # plain passes' worth of time that may be lost before anything is known
 PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
 _WINDOW = 0.97  # weight of earlier rounds in the measured gain
 _HORIZON = 192  # tokens an answer may still have, where nobody says how many
@@ -101,6 +101,8 @@ class Pacer:
             self._rate = max(rate, 1 / self.plain_seconds)
             return limit
         self._drafting.discard(kind)
+        if self._best_rate(kind, limit, at_best=True) * self.plain_seconds < STARTS_AT:
+            return 0  # it would not pay even if much went well
         loss = self.costs.pass_seconds(2) + self.costs.step_seconds(kind) - self.plain_seconds
         return 1 if self._may_lose(catch_up + max(loss, 0.1 * self.plain_seconds)) else 0
 
@@ -145,10 +147,10 @@ class Pacer:
         each = seen.sample_seconds / count
         share = 0.1 if self._sample_seconds else 1.0
         self._sample_seconds += share * (each - self._sample_seconds)
+        self._since_plain = 0 if seen.rows == 1 else self._since_plain + 1
         if seen.rows == 1:
-            self._since_plain = 0
-        else:
-            self._since_plain += 1
+            for acceptance in self._acceptance.values():
+                acceptance.fade()
         spent = draft_seconds + seen.seconds + seen.sample_seconds
         plain = count * self.plain_seconds
         if seen.rows == 1:
@@ -163,13 +165,14 @@ class Pacer:
     def _may_lose(self, seconds: float) -> bool:
         return self._ledger.may_lose(seconds, CREDIT_PASSES * self.plain_seconds)
 
-    def _best_rate(self, kind: str, limit: int) -> float:
-        """The tokens per second of the best depth from 1 on."""
+    def _best_rate(self, kind: str, limit: int, *, at_best: bool = False) -> float:
+        """The tokens per second of the best depth from 1 on, as expected or as it may well be."""
         acceptance, step = self.acceptance(kind), self.costs.step_seconds(kind)
+        at_position = acceptance.at_best if at_best else acceptance.at_position
         best_rate = 0.0
         chance = expected = 1.0
         for depth in range(1, limit + 1):
-            chance *= acceptance.at_position(depth - 1)
+            chance *= at_position(depth - 1)
             expected += chance
             seconds = self.costs.pass_seconds(depth + 1) + depth * step + self._sample_seconds
             best_rate = max(best_rate, expected / seconds)
