@@ -8,10 +8,12 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from slipstream.engine.speculation.drafter import MAX_DRAFT, DraftSettings
+from slipstream.engine.requests import Pace
+from slipstream.engine.speculation.drafter import MAX_DRAFT, DraftSettings, PaceStatus
 from slipstream.ui.draft_controls import DraftControls, DraftSettingRow
 from slipstream.ui.draft_picker import DraftEntry, DraftPicker
 from slipstream.ui.file_picker import BROWSE
+from slipstream.ui.pace_words import pace_words
 from slipstream.ui.theme import CAPTION_PX, SPACE_L, interface_font
 from slipstream.ui.wrapping import fitting_facts
 
@@ -219,15 +221,16 @@ def test_long_words_keep_the_narrow_picker_narrow(picker: DraftPicker) -> None:
 def controls(qtbot: QtBot) -> DraftControls:
     result = DraftControls()
     qtbot.addWidget(result)
-    result.resize(280, 140)
+    result.resize(280, 240)
     result.show()
+    result.pace_switch.click()  # depth and probability belong to the fixed pace
     return result
 
 
 @pytest.fixture
 def told(controls: DraftControls) -> list[DraftSettings]:
     settings: list[DraftSettings] = []
-    controls.settings_changed.connect(settings.append)
+    controls.changed.connect(lambda: settings.append(controls.settings()))
     return settings
 
 
@@ -236,6 +239,47 @@ def enter(row: DraftSettingRow, text: str, qtbot: QtBot) -> None:
     row.field.selectAll()
     qtbot.keyClicks(row.field, text)
     qtbot.keyClick(row.field, Qt.Key.Key_Return)
+
+
+def test_under_the_auto_pace_the_depth_is_the_apps(qtbot: QtBot) -> None:
+    controls = DraftControls()
+    qtbot.addWidget(controls)
+    controls.show()
+    assert controls.pace() is Pace.AUTO
+    assert controls.pace_label.isVisible()
+    assert not controls.depth_row.isVisible()
+    controls.pace_switch.click()
+    assert controls.pace() is Pace.FIXED
+    assert controls.depth_row.isVisible()
+    assert controls.p_min_row.isVisible()
+    controls.set_probabilities(False)
+    assert not controls.p_min_row.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (None, "Speed with and without is measured with the first answer."),
+        (
+            PaceStatus(4, 1.341, 1.4, 3.0),
+            "1.34× as fast as without here · Drafted 4 tokens last.",
+        ),
+        (
+            PaceStatus(1, 1.01, 1.1, 30.0),
+            "As fast as without a draft here · Drafted 1 token last. "
+            "Plain speed measured 30 s ago.",
+        ),
+        (PaceStatus(0, 0.99, 0.87, 1.0), "Not drafting now: it would be 0.87× as fast here."),
+        (PaceStatus(0, 1.0, None, 1.0), "Not drafting now: nothing was found to draft from."),
+        (
+            PaceStatus(0, 1.5, 1.6, 300.0),
+            "1.50× as fast as without here · Nothing to draft from just now. "
+            "Plain speed measured 5 min ago.",
+        ),
+    ],
+)
+def test_pacing_is_told_in_words(status: PaceStatus | None, words: str) -> None:
+    assert pace_words(status) == words
 
 
 def test_controls_begin_with_the_defaults(controls: DraftControls) -> None:

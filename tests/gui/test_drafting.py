@@ -12,6 +12,7 @@ from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
 from models.vocabulary import CHATML
 from slipstream.bridge.engine_client import EngineState
 from slipstream.chat.records import AnswerRecord
+from slipstream.engine.requests import Pace
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import EngineError
 
@@ -43,6 +44,13 @@ def choose_draft(person: Person, key: str, words: str) -> None:
     person.qtbot.waitUntil(lambda: words in cockpit.draft_chip.text, timeout=20_000)
 
 
+def draft_always(person: Person) -> None:
+    """Draft to a fixed depth, whether it pays with these tiny models or not."""
+    switch = person.running.window.cockpit.draft_controls.pace_switch
+    if switch.isChecked():
+        switch.click()
+
+
 def test_every_part_has_its_name(person: Person, folder: Path) -> None:
     window = person.start(folder / "Target.gguf").window
     for name in ("draft_picker", "draft_chip", "acceptance_gauge"):
@@ -62,6 +70,7 @@ def test_chip_and_gauge_follow_the_choice_and_the_target_stays(
     plain = person.ask("Hello")
     assert last_answer(person).speculation.rounds == 0
 
+    draft_always(person)
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     assert "Draft.gguf" in cockpit.draft_chip.text
     app.window.sidebar.new_button.click()
@@ -175,8 +184,8 @@ def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) 
     app = person.start(folder / "Target.gguf")
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     controls = app.window.cockpit.draft_controls
-    controls.set_settings(type(controls.settings())(n_draft_max=7, p_min=0.25))
-    controls.settings_changed.emit(controls.settings())
+    controls.set_settings(type(controls.settings())(n_draft_max=7, p_min=0.25), Pace.FIXED)
+    controls.changed.emit()
     app.window.model_dropped.emit(str(folder / "Draft.gguf"))
     person.wait_for(EngineState.READY)
     assert app.window.cockpit.target_picker.button.text() == "Draft"
@@ -187,16 +196,18 @@ def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) 
     person.qtbot.waitUntil(lambda: "active" in cockpit.draft_chip.text, timeout=20_000)
     assert cockpit.draft_controls.settings().n_draft_max == 7
     assert cockpit.draft_controls.settings().p_min == 0.25
+    assert cockpit.draft_controls.pace() is Pace.FIXED
 
 
 def test_changing_the_depth_loads_nothing_anew(person: Person, folder: Path) -> None:
     app = person.start(folder / "Target.gguf")
+    draft_always(person)
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     drafter = app.engine._worker._target.session.drafter  # type: ignore[union-attr]
     controls = app.window.cockpit.draft_controls
     with person.qtbot.waitSignal(app.engine.draft_changed, timeout=20_000):
-        controls.set_settings(type(controls.settings())(n_draft_max=2))
-        controls.settings_changed.emit(controls.settings())
+        controls.set_settings(type(controls.settings())(n_draft_max=2), Pace.FIXED)
+        controls.changed.emit()
     assert app.engine._worker._target.session.drafter is drafter  # type: ignore[union-attr]
     person.choose(temperature=0.0, max_tokens=13, logit_bias=ENDLESS)
     person.ask("Hello")
@@ -209,6 +220,7 @@ def test_accepted_tokens_are_coloured_on_demand_and_remembered(
     app = person.start(folder / "Target.gguf")
     tools = app.window.cockpit.draft_tools
     assert not tools.isVisible()
+    draft_always(person)
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     assert tools.isVisible()
     person.choose(temperature=0.0, max_tokens=21, logit_bias=ENDLESS)
@@ -241,6 +253,7 @@ def check_last_answer(person: Person) -> str:
 def test_losslessness_is_checked_on_the_last_answer(person: Person, folder: Path) -> None:
     app = person.start(folder / "Target.gguf")
     button = app.window.cockpit.draft_tools.check_button
+    draft_always(person)
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     assert not button.isEnabled()
     assert "no answer" in button.toolTip()
@@ -312,6 +325,7 @@ def test_a_drafter_that_fails_midway_turns_itself_off_with_a_notice(
     app = person.start(folder / "Target.gguf")
     person.choose(temperature=0.0, max_tokens=30, logit_bias=ENDLESS)
     plain = person.ask("Hello")
+    draft_always(person)
     choose_draft(person, "prompt-lookup", "prompt lookup")
     calls = 0
 
@@ -327,3 +341,21 @@ def test_a_drafter_that_fails_midway_turns_itself_off_with_a_notice(
     assert "off, because" in app.window.cockpit.draft_chip.text
     assert "The drafter broke." in app.window.notice_strip.text()
     assert app.engine.state is EngineState.READY
+
+
+def test_the_pace_is_shown_and_kept_for_each_target(person: Person, folder: Path) -> None:
+    app = person.start(folder / "Target.gguf")
+    controls = app.window.cockpit.draft_controls
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    assert "prompt lookup" in app.window.cockpit.draft_chip.text
+    assert controls.pace() is Pace.AUTO
+    assert not controls.depth_row.isVisible()
+    person.choose(temperature=0.0, max_tokens=30, logit_bias=ENDLESS)
+    person.ask("Hello")
+    person.qtbot.waitUntil(lambda: "first answer" not in controls.pace_label.text(), timeout=5_000)
+    draft_always(person)
+    assert controls.depth_row.isVisible()
+    assert not controls.pace_label.isVisible()
+    person.quit()
+    app = person.start(folder / "Target.gguf")
+    assert app.window.cockpit.draft_controls.pace() is Pace.FIXED

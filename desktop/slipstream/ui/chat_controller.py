@@ -289,7 +289,7 @@ class ChatController(QObject):
             )
             cockpit.throughput.set_first_token(frame.run.time_to_first_token_seconds)
             self._show_context(frame.run.context_tokens)
-            self._drafting.show_figures(frame.run.speculation)
+            self._drafting.show_figures(frame.run.speculation, frame.run.pace)
         if frame.drafting_stopped is not None:
             self._drafting.show_stopped(frame.drafting_stopped)
         if frame.finished is not None:

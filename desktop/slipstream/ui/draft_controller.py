@@ -10,8 +10,13 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from slipstream.bridge.engine_client import EngineClient, EngineState
 from slipstream.chat.records import SpeculationStatistics
-from slipstream.engine.requests import DraftFacts, DraftJudgement, DraftRequest, TargetFacts
-from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.requests import DraftFacts, DraftJudgement, DraftRequest, Pace, TargetFacts
+from slipstream.engine.speculation.drafter import (
+    LONGEST_PACED,
+    DrafterKind,
+    DraftSettings,
+    PaceStatus,
+)
 from slipstream.errors import UsageError, UserError
 from slipstream.ui.cockpit import Cockpit
 from slipstream.ui.draft_entries import DraftEntries, is_same_file
@@ -59,7 +64,7 @@ class DraftController(QObject):
         self._ask_soon.setInterval(_SETTLE_MS)
         self._ask_soon.timeout.connect(self._ask)
         cockpit.draft_picker.draft_chosen.connect(self._choose)
-        cockpit.draft_controls.settings_changed.connect(self._change_settings)
+        cockpit.draft_controls.changed.connect(self._change_settings)
         engine.draft_changed.connect(self._show_changed)
         engine.draft_failed.connect(self._show_failed)
         engine.drafts_judged.connect(self._show_judged)
@@ -73,7 +78,8 @@ class DraftController(QObject):
         kept = self.drafts.get(str(facts.path))
         values = kept if isinstance(kept, Mapping) else {}
         self._key = str(values.get("key", NONE))
-        self._cockpit.draft_controls.set_settings(_settings_from(values))
+        self._cockpit.draft_controls.set_settings(_settings_from(values), _pace_from(values))
+        self._cockpit.draft_controls.show_status(None)
         self._cockpit.acceptance.reset()
         self._cockpit.draft_picker.set_entries((), (), facts.has_mtp)
         self._show_choice()
@@ -89,8 +95,9 @@ class DraftController(QObject):
         """The draft file behind an answer that was drafted this way, "" where there is none."""
         return "" if kind is DrafterKind.NONE or self._key in list(DrafterKind) else self._key
 
-    def show_figures(self, figures: SpeculationStatistics) -> None:
-        """The figures of the answer that is being written."""
+    def show_figures(self, figures: SpeculationStatistics, pace: PaceStatus | None) -> None:
+        """The figures of the answer that is being written, and what pacing does."""
+        self._cockpit.draft_controls.show_status(pace)
         if figures.rounds:
             self._cockpit.acceptance.show_figures(figures)
 
@@ -128,8 +135,8 @@ class DraftController(QObject):
         if self._target is not None:
             self._engine.judge_drafts(self._candidates())
 
-    @Slot(object)
-    def _change_settings(self, _settings: DraftSettings) -> None:
+    @Slot()
+    def _change_settings(self) -> None:
         self._keep()
         self._ask_soon.start()
 
@@ -140,16 +147,23 @@ class DraftController(QObject):
                 "key": self._key,
                 "n_draft_max": settings.n_draft_max,
                 "p_min": settings.p_min,
+                "pace": str(self._cockpit.draft_controls.pace()),
             }
             self.changed.emit()
 
     @Slot()
     def _ask(self) -> None:
-        settings = self._cockpit.draft_controls.settings()
-        if self._key in list(DrafterKind):
-            request = DraftRequest(kind=DrafterKind(self._key), settings=settings)
-        else:
-            request = DraftRequest(kind=None, path=Path(self._key), settings=settings)
+        controls = self._cockpit.draft_controls
+        pace = controls.pace()
+        paced = DraftSettings(n_draft_max=LONGEST_PACED)
+        needs_file = self._key not in list(DrafterKind)
+        request = DraftRequest(
+            kind=None if needs_file else DrafterKind(self._key),
+            path=Path(self._key) if needs_file else None,
+            settings=paced if pace is Pace.AUTO else controls.settings(),
+            pace=pace,
+            looks_up=pace is Pace.AUTO,  # asking the text costs nothing
+        )
         self._engine.set_draft(request)
 
     def _show_choice(self) -> None:
@@ -157,7 +171,7 @@ class DraftController(QObject):
         self._cockpit.draft_picker.show_choice(self._key)
         self._cockpit.draft_controls.setVisible(chosen)
         has_probabilities = self._key != DrafterKind.PROMPT_LOOKUP
-        self._cockpit.draft_controls.p_min_row.setVisible(has_probabilities)
+        self._cockpit.draft_controls.set_probabilities(has_probabilities)
         self.show_tools()
         if not chosen:
             self._cockpit.acceptance.hide()
@@ -177,7 +191,10 @@ class DraftController(QObject):
             self._set_active("")
         else:
             name = facts.path.name if facts.path is not None else ""
-            self._cockpit.draft_chip.show_active(_WORDS[facts.kind], name)
+            words = _WORDS[facts.kind]
+            if facts.looks_up and facts.kind is not DrafterKind.PROMPT_LOOKUP:
+                words = f"prompt lookup, {words}"
+            self._cockpit.draft_chip.show_active(words, name)
             self._set_active(name or _WORDS[facts.kind])
 
     @Slot(object)
@@ -212,6 +229,10 @@ class DraftController(QObject):
     def _show_state(self, state: EngineState) -> None:
         drafting = self._cockpit.draft_chip.active
         self._cockpit.acceptance.set_answering(drafting and state is EngineState.ANSWERING)
+
+
+def _pace_from(values: Mapping[str, object]) -> Pace:
+    return Pace.FIXED if values.get("pace") == Pace.FIXED else Pace.AUTO
 
 
 def _settings_from(values: Mapping[str, object]) -> DraftSettings:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QLabel, QVBoxLayout, QWidget
 
+from slipstream.engine.requests import Pace
 from slipstream.engine.sampling import Group, SettingInfo
-from slipstream.engine.speculation.drafter import MAX_DRAFT, DraftSettings
+from slipstream.engine.speculation.drafter import MAX_DRAFT, DraftSettings, PaceStatus
 from slipstream.errors import UsageError
-from slipstream.ui.setting_row import NumberSettingRow
-from slipstream.ui.theme import SPACE_M
+from slipstream.ui.gauges.repaint_limit import RepaintLimit
+from slipstream.ui.pace_words import pace_words
+from slipstream.ui.setting_row import NumberSettingRow, wrapped
+from slipstream.ui.theme import SPACE_M, set_kind
+
+_WORDS_MS = 1_000  # words that change faster cannot be read
 
 _DEFAULTS = DraftSettings()
 _DEPTH = SettingInfo(
@@ -50,12 +55,13 @@ class DraftSettingRow(NumberSettingRow):
 
 
 class DraftControls(QWidget):
-    """The draft settings of a target. `settings_changed` carries them after a person's change.
+    """How far to draft for a target. `changed` tells of a person's change.
 
-    The shortest draft has no control; it stays as it was set and never exceeds the depth.
+    Under the auto pace the depth is the app's; the controls of the fixed one are hidden and keep
+    their values. The shortest draft has no control; it stays as it was set.
     """
 
-    settings_changed = Signal(object)
+    changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,20 +69,76 @@ class DraftControls(QWidget):
         self._settings = _DEFAULTS
         self.depth_row = DraftSettingRow("n_draft_max", _DEPTH, _DEFAULTS.n_draft_max, self)
         self.p_min_row = DraftSettingRow("p_min", _P_MIN, _DEFAULTS.p_min, self)
+        self._has_probabilities = True
+        self.pace_switch = QCheckBox("Draft only as far as it pays")
+        self.pace_switch.setObjectName("pace_switch")
+        self.pace_switch.setToolTip(
+            wrapped(
+                "Drafts are made only as long as they make answers faster on this machine, which "
+                "is measured all the time. Off: always up to the depth you choose."
+            )
+        )
+        self.pace_switch.setChecked(True)
+        self.pace_label = QLabel()
+        self.pace_label.setObjectName("pace_label")
+        self.pace_label.setWordWrap(True)
+        self.pace_label.setTextFormat(Qt.TextFormat.PlainText)
+        set_kind(self.pace_label, "caption")
+        self._paint_soon = RepaintLimit(self, _WORDS_MS)
+        self._paint_soon.due.connect(self._show_words)
+        self._status: PaceStatus | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(SPACE_M)
+        layout.addWidget(self.pace_switch)
+        layout.addWidget(self.pace_label)
         for row in (self.depth_row, self.p_min_row):
             layout.addWidget(row)
             row.value_changed.connect(self._on_value_changed)
+        self.pace_switch.clicked.connect(self._on_pace_changed)
+        self._show_words()
+        self._arrange()
+
+    def pace(self) -> Pace:
+        """The pace in force."""
+        return Pace.AUTO if self.pace_switch.isChecked() else Pace.FIXED
 
     def settings(self) -> DraftSettings:
-        """The settings in force."""
+        """The settings of the fixed pace, in force or not."""
         return self._settings
 
-    def set_settings(self, settings: DraftSettings) -> None:
+    def set_probabilities(self, given: bool) -> None:
+        """Whether what drafts is sure of its tokens to a degree, so that the least one matters."""
+        self._has_probabilities = given
+        self._arrange()
+
+    def show_status(self, status: PaceStatus | None) -> None:
+        """What pacing does now; None before anything is known."""
+        self._status = status
+        self._paint_soon.request()
+
+    @Slot()
+    def _show_words(self) -> None:
+        words = pace_words(self._status)
+        if words != self.pace_label.text():
+            self.pace_label.setText(words)
+
+    @Slot()
+    def _on_pace_changed(self) -> None:
+        self._arrange()
+        self.changed.emit()
+
+    def _arrange(self) -> None:
+        fixed = self.pace() is Pace.FIXED
+        self.pace_label.setVisible(not fixed)
+        self.depth_row.setVisible(fixed)
+        self.p_min_row.setVisible(fixed and self._has_probabilities)
+
+    def set_settings(self, settings: DraftSettings, pace: Pace = Pace.AUTO) -> None:
         """Shows settings, without a signal."""
         self._settings = settings
+        self.pace_switch.setChecked(pace is Pace.AUTO)
+        self._arrange()
         self.depth_row.set_value(settings.n_draft_max)
         self.p_min_row.set_value(settings.p_min)
 
@@ -89,4 +151,4 @@ class DraftControls(QWidget):
         else:
             assert isinstance(value, (int, float))
             self._settings = replace(self._settings, p_min=float(value))
-        self.settings_changed.emit(self._settings)
+        self.changed.emit()
