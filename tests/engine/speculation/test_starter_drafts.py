@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.quantised import quantised
 from slipstream.chat.records import Message, Role, SpeculationStatistics
 from slipstream.engine.events import Finished, TextRun
 from slipstream.engine.llama import Batch, lib
@@ -29,18 +29,6 @@ TEXT = (
 REWRITE = f"Repeat the following text exactly, word for word:\n\n{TEXT}"
 ROUNDING = 0.75
 """Logits: how far apart two candidates may be for the number of rows in a batch to swap them."""
-
-
-def quantised(starter: Path, folder: Path, name: str, file_type: int) -> Path:
-    """The starter in another quantisation, by llama.cpp's own quantise function."""
-    path = folder / f"starter-{name}.gguf"
-    params = lib.llama_model_quantize_default_params()
-    params.ftype = file_type
-    params.allow_requantize = True
-    params.nthread = 2
-    code = lib.llama_model_quantize(str(starter).encode(), str(path).encode(), ctypes.byref(params))
-    assert code == 0
-    return path
 
 
 @pytest.fixture(scope="module")
