@@ -15,13 +15,14 @@ else
 BOOTSTRAP = @$(PYTHON) packaging/bootstrap.py
 endif
 
-.PHONY: help run test test-slow lint lock clean
+.PHONY: help run test test-slow lint peers lock clean
 
 help:
 	@echo "make run        set up what is missing and start Slipstream (ARGS=...)"
 	@echo "make test       set up for tests, then checks and tests (ARGS=... for pytest)"
 	@echo "make test-slow  the same with the slow tests alone"
 	@echo "make lint       the checks alone"
+	@echo "make peers      install what some slow tests and benchmarks compare with"
 	@echo "make lock       write packaging/requirements/*.lock anew (ARGS=--upgrade)"
 	@echo "make clean      remove what tools left; keeps .venv, .cache and the models"
 
@@ -36,6 +37,9 @@ test-slow:
 
 lint:
 	$(BOOTSTRAP) lint
+
+peers:
+	$(BOOTSTRAP) setup-peers
 
 lock:
 	$(BOOTSTRAP) lock $(ARGS)

@@ -19,6 +19,7 @@ usage: bootstrap.py COMMAND [ARGUMENT ...]
   lint                   the checks without the tests
   setup                  only the set-up for run
   setup-test             only the set-up for test
+  setup-peers            the programs that slow tests and benchmarks compare with
   lock [ARGUMENT ...]    write the lock files anew (arguments go to uv, for example --upgrade)
 """
 

@@ -24,6 +24,7 @@ def by_name() -> dict[str, Callable[[list[str]], int]]:
         "lint": lambda arguments: lint(layout),
         "setup": lambda arguments: set_up_only(layout, for_tests=False),
         "setup-test": lambda arguments: set_up_only(layout, for_tests=True),
+        "setup-peers": lambda arguments: set_up_peers(layout),
         "lock": lambda arguments: lock(layout, arguments),
     }
 
@@ -59,6 +60,13 @@ def lint(layout: Layout) -> int:
 def set_up_only(layout: Layout, *, for_tests: bool) -> int:
     set_up(layout, for_tests)
     print("Everything is set up.")
+    return 0
+
+
+def set_up_peers(layout: Layout) -> int:
+    """What some slow tests and benchmarks compare with; they are skipped without it."""
+    set_up(layout, for_tests=True, with_peers=True)
+    print("The programs to compare with are installed.")
     return 0
 
 

@@ -21,6 +21,7 @@ def write_locks(layout: Layout, arguments: list[str]) -> None:
     _compile(layout, "run", [*project, *agreeing, *arguments])
     _compile(layout, "build", ["--group", "build", *agreeing, *arguments])
     _compile(layout, "pip", ["--group", "pip", *arguments])
+    _compile(layout, "peers", ["--group", "peers", "--no-deps", *arguments])
     _compile(layout, "starter-model", ["--group", "starter-model", "--no-deps", *arguments])
     _compile(layout, "llama", ["-", "--no-deps", *arguments], llama_requirement(layout))
 

@@ -78,9 +78,20 @@ def pending(steps: list[Step]) -> list[Step]:
     return [first, *(step for step in later if step.in_environment or not step.is_done())]
 
 
-def set_up(layout: Layout, for_tests: bool) -> None:
+def _peers(layout: Layout) -> Step:
+    return Step(
+        "Installing the programs to compare with",
+        lambda: packages.locked_are_installed(layout, "peers"),
+        lambda console: packages.install_locked(layout, "peers", console),
+        in_environment=True,
+    )
+
+
+def set_up(layout: Layout, for_tests: bool, *, with_peers: bool = False) -> None:
     """Do what is still to do, one step after the other; says nothing when all is done."""
     steps = setup_steps(layout, for_tests)
+    if with_peers:
+        steps.append(_peers(layout))
     if not pending(steps):
         return
     with setup_lock(layout.cache / "setup.lock"):

@@ -335,7 +335,7 @@ def _pinned(lock: Path) -> dict[str, str]:
 
 def test_all_locks_are_there() -> None:
     names = [lock.stem for lock in LOCKS]
-    assert names == ["build", "llama", "pip", "run", "starter-model", "test"]
+    assert names == ["build", "llama", "peers", "pip", "run", "starter-model", "test"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)

@@ -30,7 +30,6 @@ def server(job: dict[str, Any]) -> xllamacpp.Server:
     draft.n_max = job["n_draft_max"]
     draft.n_min = 0
     draft.p_min = 0.0
-    draft.probabilistic = False
     for cpu in (parameters, draft):
         cpu.cpuparams.n_threads = cpu.cpuparams_batch.n_threads = job["n_threads"]
     return xllamacpp.Server(parameters)

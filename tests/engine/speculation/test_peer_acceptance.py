@@ -20,7 +20,7 @@ from models.quantised import quantised
 from slipstream.chat.records import Message, Role
 from slipstream.engine.events import Finished, TextRun
 from slipstream.engine.llama import lib
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, Pace
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.session import GenerationRequest
 from slipstream.engine.speculation.drafter import DraftSettings
@@ -115,7 +115,9 @@ def slipstream(target_path: Path, draft_path: Path, depth: int) -> tuple[Count, 
     """The count over all questions, and their prompts as token ids."""
     target = Target(LoadRequest(target_path, n_ctx=N_CTX, n_threads=N_THREADS))
     try:
-        target.set_draft(DraftRequest(None, draft_path, DraftSettings(n_draft_max=depth)))
+        target.set_draft(
+            DraftRequest(None, draft_path, DraftSettings(n_draft_max=depth), pace=Pace.FIXED)
+        )
         requests = [request(target, question) for question in QUESTIONS]
         prompts = [list(asked.prompt) for asked in requests]
         return total([counted_like_the_server(target, asked) for asked in requests]), prompts
