@@ -38,6 +38,7 @@ from slipstream.engine.llama import (
     Model,
 )
 from slipstream.engine.marked_text import merged
+from slipstream.engine.prompt_cache import PromptCache
 from slipstream.engine.reasoning import ReasoningFormat
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import MAX_SEED, SamplerSettings
@@ -106,6 +107,7 @@ class GenerationSession:
         self._context = Context(model, settings or ContextSettings(), self._abort)
         self._batch = Batch(self._context.n_batch)
         self.cache = TokenCache(self._context)
+        self.prompts = PromptCache(self._context, self.cache, clock=clock)
         self._pieces: dict[frozenset[str], Pieces] = {}
         self._busy = False
         self._drafter_failure: UserError | None = None
@@ -140,6 +142,7 @@ class GenerationSession:
         self._drafter.close()
         self._drafter = drafter
         self._unchanged = sys.maxsize
+        self.prompts.forget_drafter()
 
     def next_token_probabilities(self, tokens: Sequence[int]) -> NDArray[np.float64]:
         """What the target expects after `tokens`: softmax of its logits, shape (n_vocab,).
@@ -196,7 +199,7 @@ class GenerationSession:
         if not request.speculate:
             self._drafter = NullDrafter()
         try:
-            yield from self._answer(request)
+            yield from self._answer(request, resting)
         finally:
             if not request.speculate:
                 self._drafter = resting
@@ -221,7 +224,7 @@ class GenerationSession:
                 "Use the tokens of this model.",
             )
 
-    def _answer(self, request: GenerationRequest) -> Iterator[Event]:
+    def _answer(self, request: GenerationRequest, follower: Drafter) -> Iterator[Event]:
         asked = self._clock()
         settings, prompt = request.settings, list(request.prompt)
         seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
@@ -229,6 +232,7 @@ class GenerationSession:
         self._began_with = self._drafter.kind
         self._counter = SpeculationCounter()  # a prefill that is cancelled reports this one
         try:
+            self._unchanged = self.prompts.recall(prompt, follower, self._unchanged)
             # the last prompt token is always evaluated, for its logits
             shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
             cached = self.cache.trim(shared)
@@ -243,6 +247,7 @@ class GenerationSession:
                     yield from self._told_failure()
                     yield self._finished(FinishReason.CANCELLED, seed, watch)
                     return
+                self.prompts.evaluated(len(chunk), self._pass_seconds)
                 row = len(chunk) - 1
                 yield PrefillProgress(
                     done=chunk.stop,
@@ -483,6 +488,7 @@ class GenerationSession:
 
     def close(self) -> None:
         """Free drafter and context, in that order. Calling it twice is harmless."""
+        self.prompts.clear()
         try:
             self._drafter.close()
         finally:
