@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from slipstream.engine.llama import ContextState
+
+
+def shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many leading tokens two lists share."""
+    limit = min(len(one), len(other))
+    for index in range(limit):
+        if one[index] != other[index]:
+            return index
+    return limit
 
 
 class CacheMemory(Protocol):
@@ -12,11 +24,17 @@ class CacheMemory(Protocol):
     def trim(self, length: int) -> bool:
         """Forget all positions from `length` on; False if that is impossible."""
 
+    def can_trim(self, length: int) -> bool:
+        """Whether `trim` is possible."""
+
     def clear(self) -> None:
         """Forget everything."""
 
     def length(self) -> int:
         """How many positions are held."""
+
+    def restore(self, state: ContextState) -> bool:
+        """Hold what was saved and nothing else; False, and then nothing, if that fails."""
 
 
 class TokenCache:
@@ -35,11 +53,7 @@ class TokenCache:
 
     def common_prefix(self, tokens: Sequence[int]) -> int:
         """How many leading tokens the cache shares with these."""
-        limit = min(len(self.tokens), len(tokens))
-        for index in range(limit):
-            if self.tokens[index] != tokens[index]:
-                return index
-        return limit
+        return shared_prefix(self.tokens, tokens)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Note tokens that were just evaluated."""
@@ -53,11 +67,32 @@ class TokenCache:
         if length >= len(self.tokens) == self._memory.length():
             return len(self.tokens)
         if length <= 0 or not self._memory.trim(length):
-            self._memory.clear()
-            self.tokens.clear()
+            self.clear()
             return 0
         del self.tokens[length:]
         return len(self.tokens)
+
+    def kept_of(self, tokens: Sequence[int]) -> int:
+        """How many of these tokens the cache would keep, were it trimmed to go on with them.
+
+        The last one is never kept: it is evaluated for its logits.
+        """
+        shared = min(self.common_prefix(tokens), len(tokens) - 1)
+        return shared if self._memory.can_trim(shared) else 0
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._memory.clear()
+        self.tokens.clear()
+
+    def restore(self, tokens: Sequence[int], state: ContextState) -> bool:
+        """Hold these tokens, whose state was saved; False, and then nothing, if that fails."""
+        self.tokens.clear()
+        if not self._memory.restore(state) or self._memory.length() != len(tokens):
+            self.clear()
+            return False
+        self.tokens.extend(tokens)
+        return True
 
     def recover(self) -> None:
         """After a decode that failed midway: keep what both sides agree was evaluated."""

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import llama_cpp.llama_cpp as _bindings
+import numpy as np
 import psutil  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.model_parts import read_parts
@@ -187,6 +189,7 @@ class Model:
         self.n_embd_out: int = lib.llama_model_n_embd_out(handle)  # of the states MTP heads read
         self.n_layer: int = lib.llama_model_n_layer(handle)  # without MTP layers
         self.n_layer_nextn: int = lib.llama_model_n_layer_nextn(handle)  # loaded or not
+        self.n_swa: int = lib.llama_model_n_swa(handle)  # sliding window in tokens, 0: none
         self.loaded_mtp: bool = bool(params.load_mtp)
         self.is_hybrid: bool = bool(lib.llama_model_is_hybrid(handle))
         self.is_recurrent: bool = bool(lib.llama_model_is_recurrent(handle))
@@ -340,6 +343,10 @@ class Batch:
         self._outputs[: len(tokens)] = [0] * len(tokens)
 
 
+ContextState = NDArray[np.uint8]
+"""A copy of what a context holds of its sequence, as llama.cpp writes it."""
+
+
 class DecodeAborted(Exception):
     """A decode was stopped by the abort flag; some of the batch may be in the cache."""
 
@@ -486,23 +493,71 @@ class Context:
     def trim(self, length: int) -> bool:
         """Forget all positions from `length` on; False (and nothing forgotten) if impossible.
 
-        A recurrent memory can go back within its latest batch, once. llama.cpp says it could go
-        back `n_rs_seq` tokens however small that batch was, and then computes with a state of
-        some earlier time.
+        A recurrent memory can go back within its latest batch, once.
+        """
+        if not self.can_trim(length):
+            return False
+        if self._recurrent and 0 < length < self.length():
+            self._undoable = 0
+        return bool(lib.llama_memory_seq_rm(self._memory, 0, length, -1))
+
+    def can_trim(self, length: int) -> bool:
+        """Whether what `trim` would leave is a state to go on from.
+
+        llama.cpp says that a recurrent memory could go back `n_rs_seq` tokens however small the
+        latest batch was, and then computes with a state of some earlier time; and that a sliding
+        window could go back to where `restore` has left cells out.
         """
         assert self.handle
-        if self._recurrent and length > 0:
-            removed = self.length() - length
-            if removed > self._undoable:
-                return False
-            if removed > 0:
-                self._undoable = 0
-        return bool(lib.llama_memory_seq_rm(self._memory, 0, length, -1))
+        removed = self.length() - length
+        if length <= 0 or removed <= 0:
+            return True
+        if self._recurrent:
+            return removed <= self._undoable
+        if self.model.n_swa:
+            first = int(lib.llama_memory_seq_pos_min(self._memory, 0))
+            return first <= max(0, length - self.model.n_swa + 1)
+        return True
 
     def clear(self) -> None:
         """Forget everything."""
         assert self.handle
         lib.llama_memory_clear(self._memory, True)
+
+    @property
+    def needs_whole_state(self) -> bool:
+        """Whether a restored state serves only what begins with all of its tokens.
+
+        A recurrent state cannot go back, and of a sliding window only the latest cells are saved.
+        """
+        return self._recurrent or self.model.n_swa > 0
+
+    def state_size(self) -> int:
+        """How many bytes `save` would copy now."""
+        return int(lib.llama_state_seq_get_size_ext(self.handle, 0, 0))
+
+    def save(self) -> ContextState | None:
+        """A copy of everything held; None where llama.cpp cannot or there is no memory for it."""
+        size = self.state_size()
+        try:
+            state = np.empty(size, dtype=np.uint8)
+        except MemoryError:
+            return None
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        written = lib.llama_state_seq_get_data_ext(self.handle, pointer, size, 0, 0)
+        return state if size and written == size else None
+
+    def restore(self, state: ContextState) -> bool:
+        """Hold what `save` copied and nothing else; False, and then nothing, if that fails."""
+        # an empty memory is filled from its first cell, as if the tokens were evaluated
+        lib.llama_memory_clear(self._memory, False)
+        self._undoable = 0
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        read = lib.llama_state_seq_set_data_ext(self.handle, pointer, state.nbytes, 0, 0)
+        if read != state.nbytes:
+            self.clear()
+            return False
+        return True
 
     def length(self) -> int:
         """How many positions the cache holds, counted from 0."""

@@ -38,6 +38,7 @@ from slipstream.engine.llama import (
     Model,
 )
 from slipstream.engine.marked_text import merged
+from slipstream.engine.prompt_cache import PromptCache
 from slipstream.engine.reasoning import ReasoningFormat
 from slipstream.engine.sampler_chain import SamplerChain
 from slipstream.engine.sampling import MAX_SEED, SamplerSettings
@@ -107,6 +108,7 @@ class GenerationSession:
         self._context = Context(model, settings or ContextSettings(), self._abort)
         self._batch = Batch(self._context.n_batch)
         self.cache = TokenCache(self._context)
+        self.prompts = PromptCache(self._context, self.cache, clock=clock)
         self._pieces: dict[frozenset[str], Pieces] = {}
         self._busy = False
         self._drafter_failure: UserError | None = None
@@ -147,6 +149,7 @@ class GenerationSession:
             raise EngineError("The draft cannot be changed while an answer is being written.")
         before, self._drafter = self._drafter, drafter
         self._unchanged = 0
+        self.prompts.forget_drafter()
         return before
 
     def next_token_probabilities(self, tokens: Sequence[int]) -> NDArray[np.float64]:
@@ -226,7 +229,7 @@ class GenerationSession:
         if not request.speculate:
             self._drafter = NullDrafter()
         try:
-            yield from self._answer(request)
+            yield from self._answer(request, resting)
         finally:
             if not request.speculate:
                 self._drafter = resting
@@ -251,7 +254,7 @@ class GenerationSession:
                 "Use the tokens of this model.",
             )
 
-    def _answer(self, request: GenerationRequest) -> Iterator[Event]:
+    def _answer(self, request: GenerationRequest, follower: Drafter) -> Iterator[Event]:
         asked = self._clock()
         settings, prompt = request.settings, list(request.prompt)
         seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
@@ -259,6 +262,7 @@ class GenerationSession:
         self._began_with = self._drafter.kind
         self._counter = SpeculationCounter()  # a prefill that is cancelled reports this one
         try:
+            self._unchanged = self.prompts.recall(prompt, follower, self._unchanged)
             # the last prompt token is always evaluated, for its logits
             shared = min(self.cache.common_prefix(prompt), len(prompt) - 1)
             cached = self.cache.trim(shared)
@@ -273,6 +277,7 @@ class GenerationSession:
                     yield from self._told_failure()
                     yield self._finished(FinishReason.CANCELLED, seed, watch)
                     return
+                self.prompts.evaluated(len(chunk), self._pass_seconds)
                 row = len(chunk) - 1
                 yield PrefillProgress(
                     done=chunk.stop,
@@ -515,6 +520,7 @@ class GenerationSession:
 
     def close(self) -> None:
         """Free drafter and context, in that order. Calling it twice is harmless."""
+        self.prompts.clear()
         try:
             self._drafter.close()
         finally:

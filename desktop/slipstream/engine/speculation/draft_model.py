@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from slipstream.engine.cache import TokenCache
-from slipstream.engine.llama import AbortFlag, Batch, Context, ContextSettings, Model
-from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.llama import (
+    AbortFlag,
+    Batch,
+    Context,
+    ContextSettings,
+    ContextState,
+    Model,
+)
+from slipstream.engine.speculation.drafter import (
+    Draft,
+    Drafter,
+    DrafterKind,
+    DrafterState,
+    DraftSettings,
+)
 from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.errors import EngineError
 
 _EAGER_TOKENS = 32
 """From how many tokens on the draft follows at once; fewer wait and share the first draft step."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftModelState(DrafterState):
+    """The tokens of the draft's cache and its content."""
+
+    tokens: tuple[int, ...]
+    context: ContextState
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.context.nbytes
 
 
 class DraftModelDrafter(Drafter):
@@ -55,6 +82,19 @@ class DraftModelDrafter(Drafter):
         self.cache.trim(unchanged)
         self._said = 0
         return cached
+
+    def save(self, most_bytes: int) -> DraftModelState | None:
+        """The draft's cache."""
+        self.cache.recover()
+        if not self.cache.tokens or self._context.state_size() > most_bytes:
+            return None
+        content = self._context.save()
+        return None if content is None else DraftModelState(tuple(self.cache.tokens), content)
+
+    def restore(self, state: DrafterState) -> None:
+        """Take the cache back."""
+        assert isinstance(state, DraftModelState)
+        self.cache.restore(state.tokens, state.context)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """Follow a prefill chunk at once, so that the first draft need not."""

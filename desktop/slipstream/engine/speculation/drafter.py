@@ -107,6 +107,15 @@ class PaceStatus:
     plain_age_seconds: float | None
 
 
+class DrafterState:
+    """What a drafter has followed, saved; only the drafter that made it can read it."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return 0
+
+
 class Drafter:
     """Follows the target token by token and proposes what may come next; by itself nothing.
 
@@ -142,6 +151,25 @@ class Drafter:
         evaluates the rest once more, so that `process` sees it.
         """
         return cached
+
+    @property
+    def needs_all_tokens(self) -> bool:
+        """Whether the target must evaluate in its sight whatever it has not followed."""
+        return False
+
+    def save(self, most_bytes: int) -> DrafterState | None:
+        """What `restore` needs to come back to this point; None: nothing, or more than that.
+
+        Called between answers. A drafter may well save nothing: it then catches up by itself, or
+        (`needs_all_tokens`) has the target do so.
+        """
+        return None
+
+    def restore(self, state: DrafterState) -> None:
+        """Between answers: have followed what it had when it saved this, and nothing else.
+
+        Where that fails it has followed nothing. `begin` comes before anything is drafted.
+        """
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """The target has just evaluated these tokens at consecutive positions."""

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from slipstream.engine.llama import Context, Model
-from slipstream.engine.speculation.drafter import Draft, Drafter, DrafterKind, DraftSettings
+from slipstream.engine.llama import Context, ContextState, Model
+from slipstream.engine.speculation.drafter import (
+    Draft,
+    Drafter,
+    DrafterKind,
+    DrafterState,
+    DraftSettings,
+)
 from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.hidden_batch import HiddenBatch
 from slipstream.engine.speculation.hidden_states import Rows, StateHistory, output_state
@@ -28,6 +35,20 @@ def check_rollback(target: Context) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadState(DrafterState):
+    """The tokens whose pairs are in the head's cache, its content, and the target's states."""
+
+    tokens: tuple[int, ...]
+    context: ContextState
+    states: StateHistory
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.context.nbytes + self.states.size
+
+
 class HeadDrafter(Drafter, ABC):
     """Follows the target with pairs (token[p], state[p - 1]), the state being the target's.
 
@@ -38,7 +59,8 @@ class HeadDrafter(Drafter, ABC):
 
     Across answers only the latest states are kept. Where one is missing at the end of the shared
     prefix, `begin` asks for one token less: the target evaluates it again, which brings its state,
-    and the pair of that very token is still in the cache.
+    and the pair of that very token is still in the cache. A state of the target's that comes back
+    without the head's own is of no use, so `save` keeps both the pairs and the latest states.
     """
 
     _lag: int
@@ -104,6 +126,9 @@ class HeadDrafter(Drafter, ABC):
         if 0 < cached == unchanged == promised == len(self._tokens) - 1:
             return cached
         length = min(unchanged, len(self._tokens))
+        # only what was restored may refuse: a window's older cells are not saved
+        if not self._context.can_trim(max(0, length - self._lag)):
+            length = 0
         self._trim(length)
         if length == 0 or self._states.after(length - 1) is not None:
             return length
@@ -112,6 +137,33 @@ class HeadDrafter(Drafter, ABC):
             return 0
         self._promised = length - 1
         return self._promised
+
+    @property
+    def needs_all_tokens(self) -> bool:
+        """Yes: only an evaluation brings the states."""
+        return True
+
+    def save(self, most_bytes: int) -> HeadState | None:
+        """The pairs and the latest states."""
+        cells = max(0, len(self._tokens) - self._lag)
+        if self._context.length() > cells and not self._context.trim(cells):
+            return None
+        if not self._tokens or self._context.state_size() + self._states.size > most_bytes:
+            return None
+        content = self._context.save()
+        if content is None:
+            return None
+        return HeadState(tuple(self._tokens), content, self._states.copy())
+
+    def restore(self, state: DrafterState) -> None:
+        """Take pairs and states back."""
+        assert isinstance(state, HeadState)
+        self._promised, self._said = -1, 0
+        self._tokens = list(state.tokens)
+        self._states = state.states.copy()
+        cells = max(0, len(self._tokens) - self._lag)
+        if not self._context.restore(state.context) or self._context.length() != cells:
+            self._trim(0)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """Pair the tokens with the target's states, but for those already paired."""

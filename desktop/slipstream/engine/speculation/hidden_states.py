@@ -87,6 +87,18 @@ class StateHistory:
         self._first = 0
         self._end = 0
 
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._rows.nbytes
+
+    def copy(self) -> StateHistory:
+        """Another that holds the same."""
+        other = StateHistory(*self._rows.shape)
+        other._rows[:] = self._rows
+        other._first, other._end = self._first, self._end
+        return other
+
     def extend(self, first_position: int, states: Rows) -> None:
         """Hold these from `first_position` on, and nothing after them."""
         if first_position != self._end:

@@ -12,6 +12,7 @@ from slipstream.engine.speculation.drafter import (
     Draft,
     Drafter,
     DrafterKind,
+    DrafterState,
     DraftSettings,
     PaceStatus,
     TargetPass,
@@ -116,6 +117,22 @@ class PacedDrafter(Drafter):
         if self._lookup is not None:
             self._lookup.begin(cached, unchanged)
         return cached if self._main is None else self._main.begin(cached, unchanged)
+
+    @property
+    def needs_all_tokens(self) -> bool:
+        """As the main drafter needs."""
+        return self._main is not None and self._main.needs_all_tokens
+
+    def save(self, most_bytes: int) -> DrafterState | None:
+        """The main drafter's state; prompt lookup reads the history anew."""
+        return None if self._main is None else self._main.save(most_bytes)
+
+    def restore(self, state: DrafterState) -> None:
+        """Bring the main drafter back; prompt lookup forgets what it has read."""
+        if self._lookup is not None:
+            self._lookup.begin(0, 0)
+        if self._main is not None:
+            self._main.restore(state)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """The main drafter follows; prompt lookup reads the history."""
