@@ -15,7 +15,7 @@ from slipstream import cli
 KEYS = {
     "drafter", "draft_path", "active", "reason", "rounds", "plain_passes", "drafted", "verified",
     "accepted", "acceptance_rate", "mean_accepted_length", "acceptance_by_position",
-    "draft_seconds", "verify_seconds", "sample_seconds",
+    "draft_seconds", "verify_seconds", "sample_seconds", "verify", "verify_note",
 }  # fmt: skip
 ENDLESS = ("--logit-bias", "2=-inf", "--logit-bias", "344=-inf")
 
