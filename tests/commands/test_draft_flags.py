@@ -15,7 +15,7 @@ from slipstream import cli
 KEYS = {
     "drafter", "draft_path", "active", "reason", "rounds", "plain_passes", "drafted", "verified",
     "accepted", "acceptance_rate", "mean_accepted_length", "acceptance_by_position",
-    "draft_seconds", "verify_seconds", "sample_seconds",
+    "draft_seconds", "verify_seconds", "sample_seconds", "verify", "verify_note",
 }  # fmt: skip
 ENDLESS = ("--logit-bias", "2=-inf", "--logit-bias", "344=-inf")
 
@@ -56,7 +56,9 @@ def test_a_draft_file_is_recognised_and_changes_nothing_but_the_speed(
     capfd: pytest.CaptureFixture[str], target: Path, drafter: tuple[str, ...]
 ) -> None:
     plain = generate(capfd, target)[1]
-    code, answer = generate(capfd, target, "--draft", target, "--draft-max", 4, *drafter)
+    code, answer = generate(
+        capfd, target, "--draft", target, "--draft-max", 4, "--pace", "fixed", *drafter
+    )
     assert code == 0
     assert answer["tokens"] == plain["tokens"]
     figures = answer["speculation"]

@@ -76,6 +76,7 @@ ANSWERS = st.builds(
     settings=st.dictionaries(ANY_TEXT, VALUES, max_size=4),
     drafter=ANY_TEXT,
     draft_path=ANY_TEXT,
+    verify=ANY_TEXT,
     speculation=SPECULATION,
     accepted_text=SPANS,
     accepted_reasoning=SPANS,
@@ -146,7 +147,7 @@ def test_a_field_of_a_newer_version_is_passed_over() -> None:
 
 def test_a_record_from_before_drafting_reads_as_undrafted() -> None:
     content = json.loads(answer_to_column(example_answer()))
-    for name in ("drafter", "draft_path", "speculation"):
+    for name in ("drafter", "draft_path", "verify", "speculation"):
         del content[name]
     assert answer_from_column(json.dumps(content)) == example_answer()
 

@@ -118,6 +118,7 @@ class AnswerRecord:
     settings: Mapping[str, object] = field(default_factory=dict)  # SamplerSettings by field name
     drafter: str = "none"  # the way of drafting, in the command line's words
     draft_path: str = ""
+    verify: str = "compare"  # the rule in force; what "reject" wrote, no seed brings back
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
     accepted_text: Spans = ()  # what of the message's text came from accepted draft tokens
     accepted_reasoning: Spans = ()

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
 from slipstream.engine.speculation.drafter import LONGEST_PACED, DrafterKind, DraftSettings
+from slipstream.engine.speculation.verify_rule import VerifyRule
 from slipstream.errors import UsageError
 
 
@@ -119,6 +120,14 @@ def add_draft_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--draft-threads", type=int, default=0, metavar="N", help="threads to draft with"
+    )
+    group.add_argument(
+        "--verify",
+        choices=[rule.value for rule in VerifyRule],
+        default=VerifyRule.AUTO.value,
+        help="which drafted tokens are accepted: compare writes, with a seed, the text of plain "
+        "decoding; reject accepts more at higher temperatures and keeps plain decoding's "
+        "probabilities; auto rejects where that is exact and no seed is set. Default: auto.",
     )
 
 

@@ -33,6 +33,7 @@ from slipstream.engine.events import (
 )
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
 from slipstream.engine.speculation.drafter import DrafterKind
+from slipstream.engine.speculation.verify_rule import VerifyRule
 from slipstream.errors import ExitCode, Interrupted, UsageError, UserError
 from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
 
@@ -127,6 +128,7 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
             system_prompt=system,
             settings=settings,
             template_variables=parse_variables(arguments.template_var, target.template.variables),
+            verify=VerifyRule(arguments.verify),
         )
         with on_interrupt(target.session.cancel) as interrupted:
             answers, failure = _answer_all(target, request, turns, arguments, interrupted)
@@ -358,6 +360,8 @@ def _speculation_object(
         "draft_path": draft_path,
         "active": active,
         "reason": "" if active else reason,
+        "verify": str(finished.verify),
+        "verify_note": finished.verify_note,
         "rounds": figures.rounds,
         "plain_passes": figures.plain_passes,
         "drafted": figures.drafted,

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from slipstream.chat.records import FinishReason, GenerationStatistics, SpeculationStatistics
 from slipstream.engine.speculation.drafter import DrafterKind, PaceStatus
+from slipstream.engine.speculation.verify_rule import VerifyRule
 from slipstream.errors import UserError
 
 
@@ -82,6 +83,8 @@ class Finished:
     stop_string: str = ""
     error: UserError | None = None  # what failed, where the reason is "error"
     drafter: DrafterKind = DrafterKind.NONE  # who drafted when the answer began
+    verify: VerifyRule = VerifyRule.COMPARE  # the rule in force
+    verify_note: str = ""  # why it is not the one that was asked for
     speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
     pace: PaceStatus | None = None
 

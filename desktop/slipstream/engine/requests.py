@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slipstream.chat.records import Message, SpeculationStatistics
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.verify_rule import VerifyRule
 
 if TYPE_CHECKING:
     from slipstream.engine.template_variables import TemplateVariable
@@ -77,6 +78,7 @@ class AnswerRequest:
     system_prompt: str = ""
     settings: SamplerSettings = field(default_factory=SamplerSettings)
     template_variables: Mapping[str, object] = field(default_factory=dict)
+    verify: VerifyRule = VerifyRule.AUTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,40 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from slipstream.engine.candidates import Candidates, Distribution, Logits
 from slipstream.engine.grammar import check_grammar
 from slipstream.engine.llama import Context, Model, lib
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.errors import EngineError, UsageError
 
 _MIROSTAT_CANDIDATES = 100  # "m" of mirostat 1, llama.cpp's default
+
+
+class DraftChain:
+    """A copy of a chain without its draw, to sample drafts by the same rules.
+
+    What it accepts does not reach the chain it was copied from.
+    """
+
+    def __init__(self, native: Any, candidates: Candidates) -> None:
+        self._native = native
+        self._candidates = candidates
+
+    def distribution(self, logits: Logits) -> Distribution:
+        """What may follow by a row of the draft's logits, shape (n_vocab of the draft,)."""
+        return self._candidates.distribution(self._native, logits)
+
+    def accept(self, token: int) -> None:
+        """Let penalties and DRY see a drafted token."""
+        lib.llama_sampler_accept(self._native, token)
+
+    def close(self) -> None:
+        """Free the copy. Calling it twice is harmless."""
+        if self._native is not None:
+            lib.llama_sampler_free(self._native)
+            self._native = None
 
 
 class SamplerChain:
@@ -31,7 +59,7 @@ class SamplerChain:
         self._n_ctx = n_ctx
         self._chain: Any = None
         self._grammar: Any = None
-        self._candidates: Any = None
+        self._candidates = Candidates(model.n_vocab)
         self._check_biases()
         if settings.grammar:
             check_grammar(settings.grammar)
@@ -45,9 +73,10 @@ class SamplerChain:
                     "It is not valid GBNF, or has no rule named root.",
                     'A grammar looks like: root ::= "yes" | "no"',
                 )
-        self._chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
-        for sampler in self._samplers(seed):
-            lib.llama_sampler_chain_add(self._chain, sampler)
+        # the last part draws; the others stand in a chain of their own, which leaves a distribution
+        *parts, draw = self._samplers(seed)
+        self._before_draw = _chain_of(parts)
+        self._chain = _chain_of([self._before_draw, draw])
 
     def _check_biases(self) -> None:
         unknown = [t for t, _ in self._settings.logit_bias if t >= self._model.n_vocab]
@@ -160,27 +189,28 @@ class SamplerChain:
         lib.llama_sampler_accept(self._chain, token)
         return token
 
+    def distribution(self, logits: Logits) -> Distribution:
+        """What `sample` would draw from for a row, shape (n_vocab,), without a grammar.
+
+        To be called once for each token: XTC draws from its random numbers.
+        """
+        return self._candidates.distribution(self._before_draw, logits)
+
+    def accept(self, token: int) -> None:
+        """Let penalties and DRY see a token that was not drawn by `sample`."""
+        lib.llama_sampler_accept(self._chain, token)
+
+    def for_draft(self) -> DraftChain:
+        """A copy to sample a draft with, to be closed; not for mirostat or under a grammar."""
+        return DraftChain(lib.llama_sampler_clone(self._before_draw), self._candidates)
+
     def _draw(self, context: Context, row: int, *, under_grammar: bool) -> int:
-        candidates = self._load_candidates(context, row)
+        logits = np.ctypeslib.as_array(context.logits(row), shape=(self._model.n_vocab,))
+        candidates = self._candidates.load(logits)
         if under_grammar:
             lib.llama_sampler_apply(self._grammar, ctypes.byref(candidates))
         lib.llama_sampler_apply(self._chain, ctypes.byref(candidates))
         return int(candidates.data[candidates.selected].id)
-
-    def _load_candidates(self, context: Context, row: int) -> Any:
-        """All ids of the vocabulary with their logits, as the native samplers take them."""
-        import numpy as np  # only needed under a grammar
-
-        n_vocab = self._model.n_vocab
-        if self._candidates is None:
-            layout = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-            self._candidates = np.zeros(n_vocab, dtype=layout)
-        data = self._candidates
-        data["id"] = np.arange(n_vocab, dtype=np.int32)
-        data["logit"] = np.ctypeslib.as_array(context.logits(row), shape=(n_vocab,))
-        data["p"] = 0
-        pointer = data.ctypes.data_as(ctypes.POINTER(lib.llama_token_data))
-        return lib.llama_token_data_array(data=pointer, size=n_vocab, selected=-1, sorted=False)
 
     def _grammar_allows(self, token: int) -> bool:
         single = lib.llama_token_data(id=token, logit=1.0, p=0.0)
@@ -198,3 +228,11 @@ class SamplerChain:
         if self._grammar is not None:
             lib.llama_sampler_free(self._grammar)
             self._grammar = None
+
+
+def _chain_of(samplers: Sequence[Any]) -> Any:
+    """A native chain, which owns its parts."""
+    chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
+    for sampler in samplers:
+        lib.llama_sampler_chain_add(chain, sampler)
+    return chain

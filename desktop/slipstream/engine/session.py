@@ -51,7 +51,9 @@ from slipstream.engine.speculation.drafter import (
     TargetPass,
 )
 from slipstream.engine.speculation.guide import DraftGuide
+from slipstream.engine.speculation.rejection import RejectionSampling
 from slipstream.engine.speculation.verify import Verdict, verify
+from slipstream.engine.speculation.verify_rule import VerifyRule, rule_in_force
 from slipstream.engine.stopwatch import Stopwatch
 from slipstream.errors import (
     ContextSizeError,
@@ -80,6 +82,7 @@ class GenerationRequest:
     reasoning: ReasoningFormat | None = None
     end_strings: tuple[str, ...] = ()  # end-of-turn texts, never shown
     speculate: bool = True
+    verify: VerifyRule = VerifyRule.AUTO
 
 
 def chunk_plan(start: int, end: int, n_batch: int) -> tuple[range, ...]:
@@ -116,6 +119,8 @@ class GenerationSession:
         self._pass_seconds = 0.0  # of the latest target pass
         self._sample_seconds = 0.0
         self._began_with = self._drafter.kind
+        self._rule, self._rule_note = VerifyRule.COMPARE, ""
+        self._rejection: RejectionSampling | None = None  # while that rule is in force
         self._unchanged = sys.maxsize  # of what the drafter followed, tokens that still stand
 
     @property
@@ -162,7 +167,7 @@ class GenerationSession:
         assert isinstance(last, Finished)
         if last.reason is FinishReason.CANCELLED:
             raise EngineError("The evaluation was cancelled.")
-        logits = np.ctypeslib.as_array(self._context.logits(-1), shape=(self._model.n_vocab,))
+        logits = self._row(-1)
         weights = np.exp(logits.astype(np.float64) - logits.max())
         probabilities: NDArray[np.float64] = weights / weights.sum()
         return probabilities
@@ -260,6 +265,9 @@ class GenerationSession:
         seed = secrets.randbelow(MAX_SEED + 1) if settings.seed is None else settings.seed
         chain = SamplerChain(self._model, settings, seed, self.n_ctx)
         self._began_with = self._drafter.kind
+        self._rule, self._rule_note = rule_in_force(request.verify, settings, self._began_with)
+        rejects = self._rule is VerifyRule.REJECT
+        self._rejection = RejectionSampling(chain, seed) if rejects else None
         self._counter = SpeculationCounter()  # a prefill that is cancelled reports this one
         try:
             self._unchanged = self.prompts.recall(prompt, follower, self._unchanged)
@@ -299,6 +307,8 @@ class GenerationSession:
             )
             yield from self._rounds(prompt, row, settings.max_tokens, seed, chain, text, watch)
         finally:
+            if self._rejection is not None:
+                self._rejection.close()
             chain.close()
 
     def _begin_drafting(self, cached: int) -> int:
@@ -384,14 +394,10 @@ class GenerationSession:
         row = first_row
         evaluated = False  # the first token comes from the prefill, not from a pass of its own
         started = self._clock()
-
-        def sample(index: int) -> int:
-            return chain.sample(self._context, row + index)
-
         try:
             while True:
                 sampling = self._clock()
-                verdict = verify(draft, sample, self._model.is_end_of_generation)
+                verdict = self._verify(draft, row, chain)
                 self._sample_seconds = self._clock() - sampling
                 self._counter.sample_seconds += self._sample_seconds
                 run = self._emit(verdict, draft, text, watch, started, evaluated=evaluated)
@@ -418,6 +424,17 @@ class GenerationSession:
             return
         yield self._finished(reason, seed, watch, text)
 
+    def _verify(self, draft: Draft, first_row: int, chain: SamplerChain) -> Verdict:
+        """Which of the draft stands, and what the target adds, by the rule in force."""
+        ends = self._model.is_end_of_generation
+        if self._rejection is None or not draft.tokens:
+            return verify(draft, lambda row: chain.sample(self._context, first_row + row), ends)
+        return self._rejection.verify(draft.tokens, lambda row: self._row(first_row + row), ends)
+
+    def _row(self, row: int) -> NDArray[np.float32]:
+        """The target's logits of an output row, shape (n_vocab,), valid until the next decode."""
+        return np.ctypeslib.as_array(self._context.logits(row), shape=(self._model.n_vocab,))
+
     def _draft(self, history: list[int], tokens_left: int) -> Draft:
         """A draft that fits the window, the batch and the tokens still wanted."""
         room = min(self.n_ctx - len(self.cache), self.n_batch) - 1
@@ -427,7 +444,7 @@ class GenerationSession:
         if limit < 1:
             return Draft()
         kind = self._drafter.kind
-        guide = DraftGuide()
+        guide = DraftGuide() if self._rejection is None else self._rejection.guide()
         draft = self._drafting(self._drafter.draft, history, limit, guide, otherwise=Draft())
         assert len(draft.tokens) <= limit
         return draft if draft.kind else replace(draft, kind=kind)
@@ -514,6 +531,8 @@ class GenerationSession:
             stop_string=text.stop_string if text else "",
             error=error,
             drafter=self._began_with,
+            verify=self._rule,
+            verify_note=self._rule_note,
             speculation=self._counter.statistics(),
             pace=self._drafter.status(),
         )

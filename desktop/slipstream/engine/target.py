@@ -119,6 +119,7 @@ class Target:
                 settings=request.settings,
                 reasoning=rendered.reasoning,
                 end_strings=tuple(sorted(end for end in ends if end in self.template.source)),
+                verify=request.verify,
             ),
             text=rendered.text,
             notes=rendered.notes,
@@ -172,7 +173,9 @@ class Target:
     def prepare_raw(self, text: str, request: AnswerRequest) -> PreparedAnswer:
         """Tokenise a text that is to be continued as it stands, without a template."""
         prompt = GenerationRequest(
-            prompt=prompt_tokens(self.model, text), settings=request.settings
+            prompt=prompt_tokens(self.model, text),
+            settings=request.settings,
+            verify=request.verify,
         )
         return PreparedAnswer(prompt, text, ())
 

@@ -45,6 +45,7 @@ class LiveAnswer:
                 settings=self.settings,
                 drafter=str(finished.drafter),
                 draft_path=draft_path,
+                verify=str(finished.verify),
                 speculation=finished.speculation,
                 accepted_text=self._accepted(TextKind.ANSWER),
                 accepted_reasoning=self._accepted(TextKind.REASONING),

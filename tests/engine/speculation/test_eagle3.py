@@ -26,7 +26,7 @@ from slipstream.engine.events import DraftingStopped, Finished, PrefillProgress
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ROLLBACK, AbortFlag, Context, ContextSettings, Model
 from slipstream.engine.model_parts import read_parts
-from slipstream.engine.requests import DraftRequest
+from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
 from slipstream.engine.speculation.eagle3 import HEAD_BATCH, Eagle3Drafter, check_eagle3
@@ -394,7 +394,9 @@ def test_a_head_that_shares_weights_needs_its_target(zoo: Zoo) -> None:
 
 def test_the_factory_makes_one_from_a_file(zoo: Zoo) -> None:
     session = session_of(zoo.markov)
-    wanted = DraftRequest(path=zoo.head("right"), kind=None, settings=DraftSettings(n_draft_max=3))
+    wanted = DraftRequest(
+        path=zoo.head("right"), kind=None, settings=DraftSettings(n_draft_max=3), pace=Pace.FIXED
+    )
     session.set_drafter(open_drafter(wanted, zoo.markov, session))
     assert session.drafter.kind is DrafterKind.EAGLE3
     assert answer(zoo.markov, session, bare_prompt(20), max_tokens=13).acceptance_rate == 1.0

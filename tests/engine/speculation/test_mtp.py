@@ -26,7 +26,7 @@ from slipstream.chat.records import FinishReason
 from slipstream.engine.events import DraftingStopped, Finished, PrefillProgress, TextRun
 from slipstream.engine.gguf import read_header
 from slipstream.engine.llama import ROLLBACK, AbortFlag, Context, ContextSettings, Model
-from slipstream.engine.requests import DraftRequest
+from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
 from slipstream.engine.speculation.factory import has_mtp, open_drafter
@@ -445,7 +445,9 @@ def test_the_factory_makes_one_from_the_target_or_a_file(zoo: Zoo, tmp_path: Pat
     path = build_mimo2(tmp_path / "heads.gguf", tiny_mtp.right(), only_heads=True)
     session = session_of(model)
     for wanted in (None, path):
-        request = DraftRequest(path=wanted, kind=None, settings=DraftSettings(n_draft_max=3))
+        request = DraftRequest(
+            path=wanted, kind=None, settings=DraftSettings(n_draft_max=3), pace=Pace.FIXED
+        )
         session.set_drafter(open_drafter(request, model, session))
         assert session.drafter.kind is DrafterKind.MTP
         assert answer(model, session, bare_prompt(20), max_tokens=13).acceptance_rate == 1.0
@@ -462,7 +464,9 @@ def test_heads_in_the_last_part_of_a_split_model(tmp_path: Path, part: int) -> N
     session = session_of(model)
     assert model.loaded_mtp
     assert has_mtp(model)
-    request = DraftRequest(path=None, kind=None, settings=DraftSettings(n_draft_max=3))
+    request = DraftRequest(
+        path=None, kind=None, settings=DraftSettings(n_draft_max=3), pace=Pace.FIXED
+    )
     session.set_drafter(open_drafter(request, model, session))
     assert session.drafter.kind is DrafterKind.MTP
     assert answer(model, session, bare_prompt(20), max_tokens=13).acceptance_rate == 1.0

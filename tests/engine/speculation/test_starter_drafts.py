@@ -13,7 +13,7 @@ from models.quantised import quantised
 from slipstream.chat.records import Message, Role, SpeculationStatistics
 from slipstream.engine.events import Finished, TextRun
 from slipstream.engine.llama import Batch, lib
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, Pace
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 from slipstream.engine.target import Target
@@ -86,7 +86,9 @@ def assert_same_or_rounding(
 
 def test_a_draft_equal_to_the_target_is_accepted(target: Target, starter: Path) -> None:
     plain, _ = answer(target, QUESTION, 64)
-    facts = target.set_draft(DraftRequest(None, starter, DraftSettings(n_draft_max=4)))
+    facts = target.set_draft(
+        DraftRequest(None, starter, DraftSettings(n_draft_max=4), pace=Pace.FIXED)
+    )
     assert facts.kind is DrafterKind.DRAFT_MODEL
     drafted, figures = answer(target, QUESTION, 64)
     target.set_draft(DraftRequest())
@@ -98,7 +100,9 @@ def test_a_draft_equal_to_the_target_is_accepted(target: Target, starter: Path) 
 
 def test_prompt_lookup_pays_on_a_text_to_repeat(target: Target) -> None:
     plain, _ = answer(target, REWRITE, 80)
-    target.set_draft(DraftRequest(DrafterKind.PROMPT_LOOKUP, None, DraftSettings(n_draft_max=6)))
+    target.set_draft(
+        DraftRequest(DrafterKind.PROMPT_LOOKUP, None, DraftSettings(n_draft_max=6), pace=Pace.FIXED)
+    )
     drafted, figures = answer(target, REWRITE, 80)
     target.set_draft(DraftRequest())
     assert_same_or_rounding(target, REWRITE, plain, drafted)
@@ -112,7 +116,7 @@ def test_an_f16_target_with_a_q4_0_draft(starter: Path, folder: Path) -> None:
     target = Target(LoadRequest(f16, n_ctx=1024))
     try:
         plain, _ = answer(target, QUESTION, 48)
-        target.set_draft(DraftRequest(None, q4_0, DraftSettings(n_draft_max=3)))
+        target.set_draft(DraftRequest(None, q4_0, DraftSettings(n_draft_max=3), pace=Pace.FIXED))
         drafted, figures = answer(target, QUESTION, 48)
         target.set_draft(DraftRequest())
         assert_same_or_rounding(target, QUESTION, plain, drafted)

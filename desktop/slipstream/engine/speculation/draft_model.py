@@ -121,7 +121,7 @@ class DraftModelDrafter(Drafter):
             if len(drafted) == wanted or not guide.goes_on(confidence):
                 break
             self._evaluate([token], want_logits=True)
-        if len(drafted) < self._settings.n_draft_min:
+        if not guide.keeps(len(drafted), self._settings.n_draft_min):
             return Draft()
         return Draft(tuple(drafted), self.kind, tuple(confidences))
 

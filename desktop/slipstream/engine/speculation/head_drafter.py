@@ -219,7 +219,7 @@ class HeadDrafter(Drafter, ABC):
             return Draft()
         self._trim(known)
         drafted = self._propose(history[-1], state.copy(), wanted, guide)
-        if len(drafted) < self._settings.n_draft_min:
+        if not guide.keeps(len(drafted), self._settings.n_draft_min):
             return Draft()
         tokens, confidences = zip(*drafted, strict=True) if drafted else ((), ())
         return Draft(tokens, self.kind, confidences)

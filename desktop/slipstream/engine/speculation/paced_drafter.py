@@ -176,6 +176,8 @@ class PacedDrafter(Drafter):
         self._note_cost(main.kind, len(draft.tokens), behind, self._clock() - begun)
         if depth == 1:
             return draft  # one token is drafted to learn, whether it pays or not
+        if guide.keeps(len(draft.tokens), len(draft.tokens) + 1):
+            return draft  # tokens were drawn, and cutting them by what followed would be unfair
         count, _ = pacer.worth(main.kind, draft.confidences)
         return Draft(draft.tokens[:count], main.kind, draft.confidences[:count])
 
@@ -246,6 +248,9 @@ class _PacedGuide(DraftGuide):
 
     def choose(self, logits: Logits) -> tuple[int, float]:
         return self._guide.choose(logits)
+
+    def keeps(self, count: int, least: int) -> bool:
+        return self._guide.keeps(count, least)
 
     def goes_on(self, confidence: float) -> bool:
         self._confidences.append(confidence)
