@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import llama_cpp.llama_cpp as _bindings
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 from numpy.typing import NDArray
@@ -24,7 +23,11 @@ from numpy.typing import NDArray
 from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.model_parts import read_parts
 from slipstream.engine.native_symbols import NativeSymbols
+from slipstream.engine.spinning import short_spinning
 from slipstream.errors import ContextSizeError, EngineError, ModelFileError
+
+with short_spinning():
+    import llama_cpp.llama_cpp as _bindings
 
 lib = _bindings  # for the sampler chain, which fills native structures of its own
 
