@@ -16,6 +16,7 @@ from slipstream.app import App, make_application, wait_for_state
 from slipstream.bridge.engine_client import EngineState
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.storage.data_dir import data_directory
+from slipstream.ui.losslessness_dialog import LosslessnessDialog
 from slipstream.ui.theme import apply_theme
 
 QUESTION = "Write a short Python function that reverses a string, then explain it in a bullet list."
@@ -61,10 +62,20 @@ class Gallery:
         self.wait(EngineState.READY)
         self.shot("chat")
         window.cockpit.draft_picker.draft_chosen.emit("prompt-lookup")
-        pump(0.5)
+        pump(2.0)
         self.ask("Repeat your last answer word for word.")
         self.wait(EngineState.READY)
         self.shot("drafted")
+        window.cockpit.draft_tools.colours_switch.click()
+        self.shot("coloured")
+        window.cockpit.draft_tools.check_button.click()
+        self.wait(EngineState.READY)
+        dialog = window.findChild(LosslessnessDialog)
+        assert dialog is not None
+        pump(0.3)
+        dialog.grab().save(str(self.folder / "losslessness.png"))
+        dialog.close()
+        window.cockpit.draft_tools.colours_switch.click()
         window.sidebar.new_button.click()
         self.ask("مرحبا! Please answer in English: what does this word mean?")
         self.wait(EngineState.READY)

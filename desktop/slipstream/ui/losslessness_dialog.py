@@ -35,7 +35,6 @@ class LosslessnessDialog(QDialog):
         self.setObjectName("losslessness_dialog")
         self.setWindowTitle("Check losslessness")
         self.setModal(False)
-        self.setFixedWidth(_WIDTH)
         self._running = False
         self._icon_name = ("info", "accent")
         self._icon = QLabel()
@@ -47,6 +46,7 @@ class LosslessnessDialog(QDialog):
         for label in (self.title_label, self.body_label):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
+        self.body_label.setFixedWidth(_WIDTH)
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Tokens written again")
@@ -73,7 +73,7 @@ class LosslessnessDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE_XL, SPACE_L, SPACE_XL, SPACE_L)
         column.setSpacing(SPACE_M)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetMinimumSize)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
         column.addLayout(heading)
         column.addWidget(self.progress)
         column.addWidget(self.candidates)
@@ -116,7 +116,6 @@ class LosslessnessDialog(QDialog):
             self._show(outcome.title, words, ("error", "bad"))
         else:
             self._show("The check was cancelled", "Nothing was compared.", ("info", "accent"))
-        self.adjustSize()
 
     def text(self) -> str:
         """All that is written in the dialog, a line each."""

@@ -41,7 +41,7 @@ def explanation(report: LosslessnessReport) -> str:
         ratio = report.with_draft_rate / report.without_draft_rate
         words += (
             f"; the draft made it {ratio:.2f}× as fast "
-            f"({report.with_draft_rate:.1f} and {report.without_draft_rate:.1f} tok/s)"
+            f"({report.with_draft_rate:.1f} and {report.without_draft_rate:.1f} tok/\u2060s)"
         )
     return f"{words}."
 
