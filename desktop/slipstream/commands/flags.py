@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
+from slipstream.engine.cache_type import CacheType
 from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
 from slipstream.engine.speculation.drafter import LONGEST_PACED, DrafterKind, DraftSettings
@@ -122,6 +123,15 @@ def add_draft_flags(parser: argparse.ArgumentParser) -> None:
         "--draft-threads", type=int, default=0, metavar="N", help="threads to draft with"
     )
     group.add_argument(
+        "--draft-gpu-layers", type=int, metavar="N",
+        help="layers of the draft file on the graphics card, where the build has one",
+    )  # fmt: skip
+    group.add_argument(
+        "--draft-cache-type", choices=[kind.value for kind in CacheType],
+        default=CacheType.F16.value,
+        help=f"how a draft model stores keys and values. Default: {CacheType.F16}.",
+    )  # fmt: skip
+    group.add_argument(
         "--verify",
         choices=[rule.value for rule in VerifyRule],
         default=VerifyRule.AUTO.value,
@@ -154,6 +164,8 @@ def draft_request(arguments: argparse.Namespace) -> DraftRequest:
             p_min=arguments.p_min,
         ),
         n_threads=arguments.draft_threads,
+        n_gpu_layers=arguments.draft_gpu_layers,
+        cache_type=CacheType(arguments.draft_cache_type),
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import psutil  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from slipstream.engine.cache_type import CacheType
 from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.model_parts import read_parts
 from slipstream.engine.native_symbols import NativeSymbols
@@ -129,7 +130,8 @@ class Model:
     Raises `ModelFileError` when the file is missing, damaged or of a kind that cannot generate
     text, and `LoadCancelled` when `progress` (called with 0.0 to 1.0) returned False. With
     `load_mtp` its MTP layers are loaded too; None: if it has any. `head` says that it is an
-    EAGLE-3 head, which is no chat model.
+    EAGLE-3 head, which is no chat model. `n_gpu_layers` go to the graphics card, where the build
+    has one; None lets llama.cpp choose.
     """
 
     def __init__(
@@ -140,12 +142,15 @@ class Model:
         progress: Callable[[float], bool] | None = None,
         load_mtp: bool | None = None,
         head: bool = False,
+        n_gpu_layers: int | None = None,
     ) -> None:
         self.path = path
         self._handle: Any = None
         self.parts = read_parts(path)  # llama.cpp aborts the process on some damaged files
         params = lib.llama_model_default_params()
         params.vocab_only = vocab_only
+        if n_gpu_layers is not None:
+            params.n_gpu_layers = n_gpu_layers
         params.load_mtp = held_mtp_layers(self.parts.whole) > 0 if load_mtp is None else load_mtp
         # AMX tiles crash on many virtual machines that claim to have them (llama.cpp#20824), and
         # llama.cpp uses them only through these buffers
@@ -293,6 +298,14 @@ class Model:
             self._handle = None
 
 
+_CACHE_TYPES = {
+    CacheType.F32: lib.GGML_TYPE_F32,
+    CacheType.F16: lib.GGML_TYPE_F16,
+    CacheType.Q8_0: lib.GGML_TYPE_Q8_0,
+    CacheType.Q4_0: lib.GGML_TYPE_Q4_0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
     """How a context is made. 0 lets the app choose; sizes in tokens."""
@@ -300,6 +313,7 @@ class ContextSettings:
     n_ctx: int = 0
     n_batch: int = 0
     n_threads: int = 0
+    cache_type: CacheType = CacheType.F16  # of keys and values
 
 
 class NativeBatch(Protocol):
@@ -387,6 +401,7 @@ class Context:
         params.ctx_type = lib.LLAMA_CONTEXT_TYPE_MTP if mtp else lib.LLAMA_CONTEXT_TYPE_DEFAULT
         params.ctx_other = other.handle if other else None
         params.n_outputs_max = n_outputs_max
+        params.type_k = params.type_v = _CACHE_TYPES[settings.cache_type]
         self._recurrent = (model.is_hybrid or model.is_recurrent) and not mtp
         self._undoable = 0  # tokens a recurrent state can take back now
         if self._recurrent:

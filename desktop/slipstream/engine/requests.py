@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream.chat.records import Message, SpeculationStatistics
+from slipstream.engine.cache_type import CacheType
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
 from slipstream.engine.speculation.verify_rule import VerifyRule
@@ -48,6 +49,8 @@ class DraftRequest:
     path: Path | None = None
     settings: DraftSettings = field(default_factory=DraftSettings)
     n_threads: int = 0
+    n_gpu_layers: int | None = None  # of a draft file; None lets llama.cpp choose
+    cache_type: CacheType = CacheType.F16  # of a draft model's own KV cache
     pace: Pace = Pace.AUTO
     looks_up: bool = False
 

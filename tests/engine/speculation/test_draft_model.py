@@ -19,11 +19,14 @@ from engine.speculation.harness import (
 )
 from models.tiny_llama import build_markov_llama, build_tiny_llama
 from slipstream.chat.records import FinishReason
+from slipstream.engine.cache_type import CacheType
 from slipstream.engine.events import DraftingStopped, Finished, TextRun
 from slipstream.engine.llama import ContextSettings, Model
+from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.speculation.draft_model import DraftModelDrafter
 from slipstream.engine.speculation.drafter import Draft, DrafterKind, DraftSettings
+from slipstream.engine.speculation.factory import open_drafter
 from slipstream.engine.speculation.guide import DraftGuide
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 from slipstream.errors import EngineError, UsageError
@@ -200,6 +203,22 @@ def test_short_drafts_are_counted_nowhere(target: Model) -> None:
 def test_bad_settings_are_refused(values: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=r"draft|p-min"):
         DraftSettings(**values)  # type: ignore[arg-type]
+
+
+def test_a_draft_has_a_kv_cache_of_its_own_type(target: Model) -> None:
+    sizes: dict[CacheType, int] = {}
+    for cache_type in (CacheType.F32, CacheType.F16):
+        session = session_of(target)
+        request = DraftRequest(
+            None, target.path, pace=Pace.FIXED, cache_type=cache_type, n_gpu_layers=0, n_threads=1
+        )
+        session.set_drafter(open_drafter(request, target, session))
+        assert assert_same_as_plain(target, session, prompt_of(200)).rounds > 0
+        drafter = session.drafter
+        assert isinstance(drafter, DraftModelDrafter)
+        sizes[cache_type] = drafter._context.state_size()
+        session.close()
+    assert sizes[CacheType.F32] / sizes[CacheType.F16] == pytest.approx(2, rel=0.1)
 
 
 class Alternating(PromptLookupDrafter):

@@ -82,7 +82,7 @@ def _open(
     if kind is DrafterKind.MTP and path is None:
         return _mtp(target, request, session, owns_model=False)
     assert path is not None
-    draft = Model(path, head=kind is DrafterKind.EAGLE3)
+    draft = Model(path, head=kind is DrafterKind.EAGLE3, n_gpu_layers=request.n_gpu_layers)
     try:
         if kind is DrafterKind.EAGLE3:
             return _eagle3(draft, request, session)
@@ -94,6 +94,7 @@ def _open(
                 n_ctx=session.n_ctx,
                 n_batch=session.n_batch,
                 n_threads=request.n_threads or session.n_threads,
+                cache_type=request.cache_type,
             ),
             request.settings,
             abort=session.abort,
