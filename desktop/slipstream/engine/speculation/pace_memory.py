@@ -28,7 +28,7 @@ class PaceMemory:
             return None
         try:
             return _profile(values)
-        except (TypeError, ValueError, AttributeError, KeyError):
+        except (TypeError, ValueError, AttributeError, LookupError):
             return None
 
     def save(self, profile: PaceProfile) -> None:

@@ -1,0 +1,70 @@
+"""A pace profile survives being kept; what is unusable is measured anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
+from slipstream.engine.speculation.cost_model import CostProfile
+from slipstream.engine.speculation.pace_memory import PaceMemory, pair_key
+from slipstream.engine.speculation.paced_drafter import PaceProfile
+
+PROFILE = PaceProfile(
+    CostProfile({1: 0.02, 4: 0.05}, {"draft-model": 0.004}, {"draft-model": 0.001}),
+    {"draft-model": AcceptanceProfile({0: (3.5, 4.0)}, {9: (1.0, 1.5)})},
+)
+
+
+class Store:
+    """Keeps JSON, as a file would."""
+
+    def __init__(self) -> None:
+        self.text: dict[str, str] = {}
+
+    def load(self, key: str) -> Mapping[str, object] | None:
+        return json.loads(self.text[key]) if key in self.text else None
+
+    def save(self, key: str, values: Mapping[str, object]) -> None:
+        self.text[key] = json.dumps(values)
+
+
+def test_a_profile_comes_back_as_it_was() -> None:
+    store = Store()
+    PaceMemory(store, "a").save(PROFILE)
+    assert PaceMemory(store, "a").load() == PROFILE
+    assert PaceMemory(store, "b").load() is None
+    assert PaceMemory(None, "a").load() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("passes", {"1": -0.5}),
+        ("passes", {"x": 1.0}),
+        ("passes", {"1": float("nan")}),
+        ("steps", 3),
+        ("acceptance", {"mtp": {"positions": {"0": [5, 4]}, "bins": {}}}),
+        ("acceptance", {"mtp": {"positions": {"0": [1]}, "bins": {}}}),
+        ("acceptance", {"mtp": None}),
+    ],
+)
+def test_what_is_unusable_counts_as_unknown(name: str, value: object) -> None:
+    store = Store()
+    PaceMemory(store, "a").save(PROFILE)
+    store.save("a", {**(store.load("a") or {}), name: value})
+    assert PaceMemory(store, "a").load() is None
+
+
+def test_the_key_names_files_way_and_machine_but_no_folder(tmp_path: Path) -> None:
+    target = tmp_path / "target.gguf"
+    target.write_bytes(b"12345")
+    key = pair_key(target, tmp_path / "gone.gguf", "draft-model", 2)
+    assert "target.gguf (5)" in key
+    assert "draft-model" in key
+    assert str(tmp_path) not in key
+    assert key != pair_key(target, None, "draft-model", 2)
+    assert key != pair_key(target, tmp_path / "gone.gguf", "draft-model", 1)
