@@ -50,6 +50,16 @@ def nothing_left_behind() -> Iterator[None]:
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_ones_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is kept among the files of the person who runs the tests (on Linux)."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DATA", "CONFIG", "STATE", "CACHE"):
+            patch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
+        yield
+
+
 @pytest.fixture(scope="session")
 def starter() -> Path:
     """The starter model's file."""
