@@ -178,13 +178,13 @@ def test_control_c_while_loading_is_not_lost(
     opened = Target.__init__
     if wanted == "first":
 
-        def pressed(self: Target, request: object, *, progress: Any) -> None:
+        def pressed(self: Target, request: object, *, progress: Any, **options: Any) -> None:
             def report(fraction: float) -> bool:
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.2)  # the thread that waits for it has its turn
                 return bool(progress(fraction))
 
-            opened(self, request, progress=report)  # type: ignore[arg-type]
+            opened(self, request, progress=report, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Target, "__init__", pressed)
     else:
