@@ -593,6 +593,24 @@ def test_times_come_from_the_clock_it_was_given(model: Model) -> None:
     session.close()
 
 
+def test_a_measured_pass_leaves_no_trace(model: Model) -> None:
+    session = GenerationSession(model, ContextSettings(n_ctx=64, n_batch=16, n_threads=1))
+    list(session.generate(GenerationRequest([5, 6, 7], SamplerSettings(max_tokens=2))))
+    held = list(session.cache.tokens)
+    seconds = session.measure_pass(4)
+    assert seconds is not None
+    assert seconds > 0
+    assert session.cache.tokens == held
+    assert session.context.length() == len(held)
+    assert session.measure_pass(17) is None  # more than a batch
+    session.cancel()
+    assert session.measure_pass(4) is None
+    assert session.context.length() == len(held)
+    session.withdraw_cancel()
+    assert session.measure_pass(4) is not None
+    session.close()
+
+
 class Oracle(Drafter):
     """Drafts the answer it was told, and notes what it is told in return."""
 

@@ -58,12 +58,12 @@ def test_without_a_draft_the_picker_says_what_one_is_for(picker: DraftPicker) ->
 
 def test_menu_offers_what_needs_no_file_files_and_browse(picker: DraftPicker) -> None:
     assert offered(picker) == [
-        *("Without a file", "None", "Prompt lookup"),
+        *("Without a file", "None", "Prompt lookup", "Find the best draft…"),
         *("On this computer", "Browse…"),
     ]
     picker.set_entries((HEAD,), (OTHER, MISFIT), has_mtp=True)
     assert offered(picker) == [
-        *("Without a file", "None", "Prompt lookup", "Built-in MTP"),
+        *("Without a file", "None", "Prompt lookup", "Built-in MTP", "Find the best draft…"),
         *("Recent", "Head"),
         *("On this computer", "Other 1B", "Browse…"),
         *("Not for this target", "Misfit 1B"),
@@ -123,6 +123,8 @@ def test_keyboard_steps_over_the_misfit(
     picker.show_choice("prompt-lookup")
     qtbot.keyClick(picker.button, Qt.Key.Key_Down)
     assert picker.menu.list.currentIndex().data() == "Prompt lookup"
+    qtbot.keyClick(picker.menu.list, Qt.Key.Key_Down)
+    assert picker.menu.list.currentIndex().data() == "Find the best draft…"
     qtbot.keyClick(picker.menu.list, Qt.Key.Key_Down)
     qtbot.keyClick(picker.menu.list, Qt.Key.Key_Return)
     assert chosen == [HEAD.key]

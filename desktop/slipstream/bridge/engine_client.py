@@ -38,12 +38,15 @@ class EngineClient(QObject):
     drafts_judged = Signal(object)  # tuple of DraftJudgement
     check_progressed = Signal(int, int)  # tokens so far and at most
     check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
+    search_progressed = Signal(int, int)  # answers so far and in all
+    search_ended = Signal(object)  # tuple of DraftFinding, UserError, or None when cancelled
 
     _load_requested = Signal(object)
     _answer_requested = Signal(object)
     _draft_requested = Signal(object)
     _judgement_requested = Signal(object)
     _check_requested = Signal(object)
+    _search_requested = Signal(object)
     _close_requested = Signal()
 
     def __init__(self, measurements: MeasurementStore, parent: QObject | None = None) -> None:
@@ -62,6 +65,7 @@ class EngineClient(QObject):
         self._draft_requested.connect(self._worker.set_draft, queued)
         self._judgement_requested.connect(self._worker.judge_drafts, queued)
         self._check_requested.connect(self._worker.check_losslessness, queued)
+        self._search_requested.connect(self._worker.find_best_draft, queued)
         self._close_requested.connect(self._worker.close, queued)
         self._worker.load_progressed.connect(self._receive_progress, queued)
         self._worker.model_loaded.connect(self._receive_model, queued)
@@ -72,6 +76,8 @@ class EngineClient(QObject):
         self._worker.drafts_judged.connect(self.drafts_judged, queued)
         self._worker.check_progressed.connect(self.check_progressed, queued)
         self._worker.check_ended.connect(self._receive_check, queued)
+        self._worker.search_progressed.connect(self.search_progressed, queued)
+        self._worker.search_ended.connect(self._receive_search, queued)
         self._thread.start()
 
     @property
@@ -120,6 +126,18 @@ class EngineClient(QObject):
         self._worker.allow_answer()
         self._set_state(EngineState.CHECKING)
         self._check_requested.emit(request)
+        return True
+
+    def find_best_draft(self, drafts: tuple[Path, ...]) -> bool:
+        """Measure every way to draft, these files among them; False when the engine is busy.
+
+        The target has no drafter afterwards; the one before must be asked for again.
+        """
+        if self._state is not EngineState.READY:
+            return False
+        self._worker.allow_answer()
+        self._set_state(EngineState.CHECKING)
+        self._search_requested.emit(drafts)
         return True
 
     def stop(self) -> None:
@@ -179,6 +197,12 @@ class EngineClient(QObject):
         if self._state is EngineState.CHECKING:
             self._set_state(EngineState.READY)
         self.check_ended.emit(outcome)
+
+    @Slot(object)
+    def _receive_search(self, outcome: object) -> None:
+        if self._state is EngineState.CHECKING:
+            self._set_state(EngineState.READY)
+        self.search_ended.emit(outcome)
 
     @Slot(object)
     def _receive_frame(self, frame: Frame) -> None:

@@ -70,6 +70,8 @@ class EngineWorker(QObject):
     drafts_judged = Signal(object)  # tuple of DraftJudgement
     check_progressed = Signal(int, int)  # tokens so far and at most
     check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
+    search_progressed = Signal(int, int)  # answers so far and in all
+    search_ended = Signal(object)  # tuple of DraftFinding, UserError, or None when cancelled
 
     def __init__(self, pump: FramePump, measurements: MeasurementStore) -> None:
         super().__init__()
@@ -180,6 +182,21 @@ class EngineWorker(QObject):
 
         self.check_ended.emit(self._target.check_losslessness(request, tell))
 
+    @Slot(object)
+    @guarded
+    def find_best_draft(self, drafts: tuple[Path, ...]) -> None:
+        """Measure every way to draft; the target has no drafter afterwards."""
+        if self._closing:
+            return
+        if self._target is None:
+            raise EngineError("No model is loaded.", "", "Choose a model first.")
+        from slipstream.engine.draft_search import find_best_draft
+
+        found = find_best_draft(
+            self._target, drafts, self.search_progressed.emit, self._measurements
+        )
+        self.search_ended.emit(found)
+
     @Slot()
     @guarded
     def close(self) -> None:
@@ -203,3 +220,5 @@ class EngineWorker(QObject):
             self.draft_failed.emit(error)
         elif request == "check_losslessness":
             self.check_ended.emit(error)
+        elif request == "find_best_draft":
+            self.search_ended.emit(error)

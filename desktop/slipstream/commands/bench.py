@@ -125,7 +125,7 @@ def _run(benchmark: Benchmark) -> tuple[list[Run], dict[str, UserError]]:
     """All runs; progress goes to standard error where a person looks at it."""
     skipped: dict[str, UserError] = {}
     runs: list[Run] = []
-    for run in benchmark.run(lambda variant, error: skipped.update({variant.name: error})):
+    for run in benchmark.run(skipped):
         runs.append(run)
         if sys.stderr.isatty():
             print(f"\r{len(runs)} of {benchmark.total} answers", end="", file=sys.stderr)

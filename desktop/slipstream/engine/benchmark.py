@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,11 +139,11 @@ class Benchmark:
         """How many answers there will be."""
         return len(self.variants) * len(self.tasks) * len(self.temperatures) * self.repeats
 
-    def run(self, skipped: Callable[[Variant, UserError], None]) -> Iterator[Run]:
+    def run(self, skipped: dict[str, UserError]) -> Iterator[Run]:
         """Yield each run as it ends; cancelling the session ends them.
 
-        `skipped` hears of a variant that cannot be used; the others go on. The session has no
-        drafter afterwards.
+        Variants that cannot be used are noted in `skipped` by name before the first run; the
+        others go on. The session has no drafter afterwards.
         """
         session = self.target.session
         drafters: dict[str, Drafter] = {}
@@ -153,7 +153,7 @@ class Benchmark:
                 try:
                     drafters[variant.name] = self._opened(variant, drafters)
                 except UserError as error:
-                    skipped(variant, error)
+                    skipped[variant.name] = error
             yield from self._rounds(drafters)
         finally:
             session.exchange_drafter(NullDrafter())

@@ -93,6 +93,20 @@ class LosslessnessRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftFinding:
+    """A way to draft as it was measured: its `key` is a kind that needs no file, or a path.
+
+    `gain` is how many times as fast it was as plain decoding; None where it could not be used,
+    and then `obstacle` tells why.
+    """
+
+    key: str
+    gain: float | None
+    tokens_per_second: float
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A token that may come next, with the target's probability for it, from 0 to 1."""
 

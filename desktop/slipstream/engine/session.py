@@ -190,8 +190,8 @@ class GenerationSession:
     def measure_pass(self, rows: int) -> float | None:
         """Seconds of a target pass over `rows` tokens after those cached; leaves no trace.
 
-        None while an answer is being written, and where the pass would not fit or could not be
-        taken back. Raises `EngineError` when it was cancelled.
+        None while an answer is being written, when it was cancelled, and where the pass would not
+        fit or could not be taken back.
         """
         position = len(self.cache)
         rollback = self._context.max_rollback
@@ -205,6 +205,8 @@ class GenerationSession:
             self._context.decode(self._batch)
             self._context.logits(-1)  # waits until the pass is done
             seconds = self._clock() - begun
+        except DecodeAborted:
+            return None
         finally:
             self.cache.recover()
         return seconds

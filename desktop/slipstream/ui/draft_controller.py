@@ -21,6 +21,7 @@ from slipstream.errors import UsageError, UserError
 from slipstream.ui.cockpit import Cockpit
 from slipstream.ui.draft_entries import DraftEntries, is_same_file
 from slipstream.ui.draft_picker import NONE, DraftEntry
+from slipstream.ui.draft_search_dialog import DraftSearchDialog
 
 RECENT_DRAFTS = 8
 FOUND_DRAFTS = 24  # files beside the target that are looked at
@@ -63,6 +64,13 @@ class DraftController(QObject):
         self._ask_soon.setSingleShot(True)
         self._ask_soon.setInterval(_SETTLE_MS)
         self._ask_soon.timeout.connect(self._ask)
+        self._fitting: tuple[Path, ...] = ()  # files that can draft for the target
+        self.search_dialog = DraftSearchDialog(cockpit.window())
+        self.search_dialog.cancelled.connect(engine.stop)
+        self.search_dialog.chosen.connect(self._choose)
+        cockpit.draft_picker.search_requested.connect(self._search)
+        engine.search_progressed.connect(self.search_dialog.show_progress)
+        engine.search_ended.connect(self._show_search)
         cockpit.draft_picker.draft_chosen.connect(self._choose)
         cockpit.draft_controls.changed.connect(self._change_settings)
         engine.draft_changed.connect(self._show_changed)
@@ -166,6 +174,22 @@ class DraftController(QObject):
         )
         self._engine.set_draft(request)
 
+    @Slot()
+    def _search(self) -> None:
+        """Measure all that fit but the target itself."""
+        if self._target is None:
+            return
+        target = self._target.path
+        drafts = tuple(path for path in self._fitting if not is_same_file(path, target))
+        if self._engine.find_best_draft(drafts):
+            self.search_dialog.show_running(target.name)
+
+    @Slot(object)
+    def _show_search(self, outcome: object) -> None:
+        """The search has left the target without a drafter: what was chosen drafts again."""
+        self._ask()
+        self.search_dialog.show_outcome(outcome)
+
     def _show_choice(self) -> None:
         chosen = self._key != NONE
         self._cockpit.draft_picker.show_choice(self._key)
@@ -208,6 +232,7 @@ class DraftController(QObject):
     def _show_judged(self, judgements: tuple[DraftJudgement, ...]) -> None:
         if self._target is None:
             return
+        self._fitting = tuple(judged.path for judged in judgements if judged.compatible)
         self._draft_entries.describe(judgements)
 
     @Slot(object)

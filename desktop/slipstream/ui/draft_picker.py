@@ -21,6 +21,7 @@ from slipstream.ui.theme import SPACE_XS, set_kind
 NONE, PROMPT_LOOKUP, MTP = (
     str(kind) for kind in (DrafterKind.NONE, DrafterKind.PROMPT_LOOKUP, DrafterKind.MTP)
 )
+FIND = ":find"  # the key of the row that starts a search; no path begins like this
 WHAT_FOR = "A draft can make answers faster without changing them."
 WHAT_TO_DO = "Prompt lookup needs no file."
 NO_FIT = "Does not fit this target"
@@ -72,6 +73,7 @@ class DraftPicker(FilePicker):
     """
 
     draft_chosen = Signal(str)
+    search_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Draft", "draft", "draft_picker", parent)
@@ -101,6 +103,14 @@ class DraftPicker(FilePicker):
         files = [*recent, *found]
         self._entries = {entry.key: entry for entry in (*without_file, *files)}
         rows = _section("Without a file", without_file)
+        rows.append(
+            ListRow(
+                key=FIND,
+                title="Find the best draft…",
+                tooltip="Measure every draft that fits on this computer",
+                icon="search",
+            )
+        )
         rows += _section("Recent", [entry for entry in recent if entry.available])
         rows.append(ListRow(key="", title="On this computer", header=True))
         rows += [_row(entry) for entry in found if entry.available]
@@ -129,7 +139,10 @@ class DraftPicker(FilePicker):
         return self._key
 
     def choose(self, key: str) -> None:
-        self.draft_chosen.emit(key)
+        if key == FIND:
+            self.search_requested.emit()
+        else:
+            self.draft_chosen.emit(key)
 
     def current_key(self) -> str:
         return self._key
