@@ -597,17 +597,19 @@ def test_a_measured_pass_leaves_no_trace(model: Model) -> None:
     session = GenerationSession(model, ContextSettings(n_ctx=64, n_batch=16, n_threads=1))
     list(session.generate(GenerationRequest([5, 6, 7], SamplerSettings(max_tokens=2))))
     held = list(session.cache.tokens)
-    seconds = session.measure_pass(4)
+    seconds = session.measure_passes(4, 3)
     assert seconds is not None
-    assert seconds > 0
+    assert len(seconds) == 3
+    assert min(seconds) > 0
     assert session.cache.tokens == held
     assert session.context.length() == len(held)
-    assert session.measure_pass(17) is None  # more than a batch
+    assert session.measure_passes(17, 1) is None  # more than a batch
+    assert session.measure_passes(16, 99) is None  # more than the window
     session.cancel()
-    assert session.measure_pass(4) is None
+    assert session.measure_passes(4, 1) is None
     assert session.context.length() == len(held)
     session.withdraw_cancel()
-    assert session.measure_pass(4) is not None
+    assert session.measure_passes(4, 1) is not None
     session.close()
 
 

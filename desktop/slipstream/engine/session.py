@@ -187,24 +187,27 @@ class GenerationSession:
         """Threads llama.cpp computes with."""
         return self._context.n_threads
 
-    def measure_pass(self, rows: int) -> float | None:
-        """Seconds of a target pass over `rows` tokens after those cached; leaves no trace.
+    def measure_passes(self, rows: int, count: int) -> list[float] | None:
+        """Seconds of `count` target passes in turn, each over `rows` more tokens; leaves no trace.
 
+        The first one has llama.cpp build its graph anew where the pass before had other rows.
         None while an answer is being written, when it was cancelled, and where the pass would not
         fit or could not be taken back.
         """
         position = len(self.cache)
         rollback = self._context.max_rollback
-        if self._busy or position + rows > self.n_ctx or rows > self.n_batch:
+        if self._busy or position + rows * count > self.n_ctx or rows > self.n_batch:
             return None
         if rollback is not None and position:
             return None  # a recurrent model cannot forget a batch as a whole
-        self._batch.fill([_MEASURED_TOKEN] * rows, position, all_outputs=True)
-        begun = self._clock()
+        seconds = []
         try:
-            self._context.decode(self._batch)
-            self._context.logits(-1)  # waits until the pass is done
-            seconds = self._clock() - begun
+            for at in range(position, position + rows * count, rows):
+                self._batch.fill([_MEASURED_TOKEN] * rows, at, all_outputs=True)
+                begun = self._clock()
+                self._context.decode(self._batch)
+                self._context.logits(-1)  # waits until the pass is done
+                seconds.append(self._clock() - begun)
         except DecodeAborted:
             return None
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Protocol
 
 from slipstream.engine.speculation.cost_model import CostProfile
@@ -13,43 +14,41 @@ SECONDS = 0.7
 
 _ROWS = (1, 2, 4, 3, 5, 8, 6, 9, 12, 16, 24, 32)  # the most telling first
 _ALWAYS = 3  # of these are measured however long they take
-_REPEATS = 3
+_REPEATS = 4  # the first of them is a change of rows
 
 
 class Measurable(Protocol):
     """What is measured: a session whose context is at rest."""
 
-    def measure_pass(self, rows: int) -> float | None:
-        """Seconds of a pass over so many rows; None where it cannot be taken back."""
+    def measure_passes(self, rows: int, count: int) -> list[float] | None:
+        """Seconds of so many passes in turn, each over `rows` more tokens.
+
+        None where they would not fit or could not be taken back.
+        """
 
 
 def measure_costs(
     session: Measurable,
     longest: int,
-    step_seconds: dict[str, float],
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> CostProfile:
-    """Measure passes for drafts of up to `longest` tokens; `step_seconds` by kind is taken over.
+    """Measure passes for drafts of up to `longest` tokens.
 
     What the time does not suffice for is left out and interpolated later.
     """
     started = clock()
     passes: dict[int, float] = {}
-    session.measure_pass(1)  # the first one sets things up
+    changes: list[float] = []
+    session.measure_passes(1, 2)  # the very first one sets things up
     for number, rows in enumerate(_ROWS):
         if rows > longest + 1:
             continue
         if number >= _ALWAYS and clock() - started > SECONDS:
             break
-        seen = []
-        for _ in range(_REPEATS):
-            seconds = session.measure_pass(rows)
-            if seconds is None:
-                break
-            seen.append(seconds)
-            if clock() - started > SECONDS:
-                break
-        if seen:
-            passes[rows] = min(seen)  # what disturbs a pass only ever makes it longer
-    return CostProfile(passes, {kind: seconds for kind, seconds in step_seconds.items() if seconds})
+        seconds = session.measure_passes(rows, _REPEATS)
+        if seconds:
+            first, *rest = seconds
+            passes[rows] = min(rest)  # what disturbs a pass only ever makes it longer
+            changes.append(max(0.0, first - passes[rows]))
+    return CostProfile(passes, change=median(changes) if changes else 0.0)

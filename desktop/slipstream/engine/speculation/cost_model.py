@@ -18,12 +18,14 @@ class CostProfile:
     """Costs as they are kept for a pair of models on a machine, all in seconds.
 
     `passes` maps the rows of a target pass to its duration, `steps` the way to draft to one draft
-    step, `catch_up` the same to evaluating one more token of the conversation.
+    step, `catch_up` the same to evaluating one more token of the conversation. `change` is what a
+    pass takes longer whose rows differ from the pass before: llama.cpp then builds its graph anew.
     """
 
     passes: Mapping[int, float] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)
     catch_up: Mapping[str, float] = field(default_factory=dict)
+    change: float = 0.0
 
 
 class Figure:
@@ -53,6 +55,8 @@ class CostModel:
         self._passes = {rows: Figure(seconds) for rows, seconds in profile.passes.items()}
         self._steps = {kind: Figure(seconds) for kind, seconds in profile.steps.items()}
         self._catch_up = {kind: Figure(seconds) for kind, seconds in profile.catch_up.items()}
+        self._change = Figure(profile.change)
+        self._latest = 1  # rows of the pass before
         self._factor = 1.0
         self._table: list[float] = []  # by rows, until a figure changes
 
@@ -61,9 +65,23 @@ class CostModel:
         """Whether the cost of a plain pass is known, without which nothing can be compared."""
         return 1 in self._passes
 
+    @property
+    def latest_rows(self) -> int:
+        """Rows of the pass before."""
+        return self._latest
+
+    @property
+    def change_seconds(self) -> float:
+        """How much longer a pass takes whose rows differ from the pass before."""
+        return self._factor * self._change.value
+
     def pass_seconds(self, rows: int) -> float:
-        """A target pass over so many rows; between measured ones in proportion."""
+        """A target pass over as many rows as the one before; in proportion between known ones."""
         return self._factor * self._measured_pass(rows)
+
+    def next_pass_seconds(self, rows: int) -> float:
+        """The next pass, over so many rows."""
+        return self.pass_seconds(rows) + self.change_seconds * (rows != self._latest)
 
     def step_seconds(self, kind: str) -> float:
         """One draft step; 0 for what drafts without a model or is not measured."""
@@ -77,17 +95,25 @@ class CostModel:
 
     def observe_pass(self, rows: int, seconds: float) -> None:
         """A target pass over so many rows took so long."""
+        changed, self._latest = rows != self._latest, rows
         if seconds <= 0:
             return
         if not self._passes:
             self._passes[rows] = Figure(seconds)
             return
-        ratio = seconds / self.pass_seconds(rows)
+        change = self.change_seconds if changed else 0.0
+        ratio = seconds / (self.pass_seconds(rows) + change)
         if not 1 / _OUTLIER < ratio < _OUTLIER:
             return
         self._table = []
         self._factor *= ratio**_FOLLOW
-        own = seconds / self._factor
+        if changed and rows == 1 and 1 in self._passes:
+            # plain passes without a change are seen often enough to tell the two apart
+            self._change.add(max(0.0, seconds / self._factor - self._passes[1].value))
+            return
+        own = seconds / self._factor - (self._change.value if changed else 0.0)
+        if own <= 0:
+            return
         if rows in self._passes:
             self._passes[rows].add(own)
         else:
@@ -107,6 +133,7 @@ class CostModel:
             {rows: self.pass_seconds(rows) for rows in sorted(self._passes)},
             {kind: figure.value for kind, figure in self._steps.items()},
             {kind: figure.value for kind, figure in self._catch_up.items()},
+            self.change_seconds,
         )
 
     def _measured_pass(self, rows: int) -> float:

@@ -67,7 +67,7 @@ def _paced(
     settings = request.settings
     profile = memory.load()
     if profile is None:
-        profile = PaceProfile(measure_costs(session, settings.n_draft_max, {}))
+        profile = PaceProfile(measure_costs(session, settings.n_draft_max))
     looks_up = request.looks_up or main is None
     lookup = PromptLookupDrafter(settings) if looks_up else None
     return PacedDrafter(main, lookup, profile, settings, keep=memory.save)

@@ -56,6 +56,7 @@ def _values(profile: PaceProfile) -> dict[str, object]:
         "passes": {str(rows): seconds for rows, seconds in profile.costs.passes.items()},
         "steps": dict(profile.costs.steps),
         "catch_up": dict(profile.costs.catch_up),
+        "change": profile.costs.change,
         "acceptance": {
             kind: {
                 "positions": {str(at): list(counts) for at, counts in kept.positions.items()},
@@ -73,6 +74,7 @@ def _profile(values: Mapping[str, object]) -> PaceProfile:
             {int(rows): seconds for rows, seconds in _numbers(values["passes"]).items()},
             _numbers(values["steps"]),
             _numbers(values["catch_up"]),
+            max(0.0, float(cast(float, values["change"]))),
         ),
         {
             kind: AcceptanceProfile(_counts(kept["positions"]), _counts(kept["bins"]))

@@ -126,13 +126,17 @@ class Pacer:
 
         (0, plain decoding's rate) where it is better to verify none.
         """
-        best, best_rate = 0, 1 / self.plain_seconds
+        costs, rate = self.costs, 1 / self.plain_seconds
+        plain = costs.next_pass_seconds(1) + self._sample_seconds
+        # after a pass of other rows a plain one changes them again
+        back = costs.change_seconds if costs.latest_rows == 1 else 0.0
+        best, most, best_rate = 0, 1.0 - rate * plain, rate
         expected = 1.0
         for index, chance in enumerate(self._chances(kind, confidences)):
             expected += chance
-            seconds = self.costs.pass_seconds(index + 2) + self._sample_seconds
-            if expected / seconds > best_rate:
-                best, best_rate = index + 1, expected / seconds
+            seconds = costs.next_pass_seconds(index + 2) + back + self._sample_seconds
+            if expected - rate * seconds > most:
+                best, most, best_rate = index + 1, expected - rate * seconds, expected / seconds
         self._predicted[kind] = best_rate * self.plain_seconds
         return best, best_rate
 
@@ -142,6 +146,7 @@ class Pacer:
 
     def observe(self, seen: TargetPass, kind: str, draft_seconds: float) -> None:
         """A round ended, after a draft of this kind that took so long (0 for none)."""
+        expected = self.costs.next_pass_seconds(seen.rows)
         self.costs.observe_pass(seen.rows, seen.seconds)
         count = max(1, len(seen.tokens))
         each = seen.sample_seconds / count
@@ -153,8 +158,8 @@ class Pacer:
                 acceptance.fade()
         spent = draft_seconds + seen.seconds + seen.sample_seconds
         plain = count * self.plain_seconds
-        if seen.rows == 1:
-            plain += seen.seconds - self.costs.pass_seconds(1)  # a slow moment is nobody's loss
+        if seen.rows == 1:  # a slow moment is nobody's loss, but a change back to one row is
+            plain += seen.seconds - expected
         self._ledger.add(spent, plain)
         self._spent = _WINDOW * self._spent + spent
         self._plain = _WINDOW * self._plain + plain
