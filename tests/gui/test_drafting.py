@@ -124,7 +124,7 @@ def test_files_beside_the_target_are_offered_with_their_fitness(
     menu = app.window.cockpit.draft_picker.menu
     person.qtbot.waitUntil(lambda: "Not for this target" in sections(person), timeout=20_000)
     assert sections(person) == {
-        "Without a file": ["None", "Prompt lookup"],
+        "Without a file": ["None", "Prompt lookup", "Find the best draft…"],
         "On this computer": ["Draft", "Browse…"],
         "Not for this target": ["Stranger"],
     }
@@ -168,6 +168,7 @@ def test_the_panel_stands_still_while_an_answer_is_written(person: Person, folde
     app = person.start(folder / "Target.gguf")
     cockpit = app.window.cockpit
     person.choose(temperature=0.0, max_tokens=60, logit_bias=ENDLESS)
+    draft_always(person)
     choose_draft(person, str(folder / "Draft.gguf"), "active")
     person.qtbot.waitUntil(cockpit.acceptance.isVisible)
     assert cockpit.acceptance.height() <= 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QCheckBox, QLabel, QVBoxLayout, QWidget
 
 from slipstream.engine.requests import Pace
@@ -14,7 +15,7 @@ from slipstream.errors import UsageError
 from slipstream.ui.gauges.repaint_limit import RepaintLimit
 from slipstream.ui.pace_words import pace_words
 from slipstream.ui.setting_row import NumberSettingRow, wrapped
-from slipstream.ui.theme import SPACE_M, set_kind
+from slipstream.ui.theme import CAPTION_PX, SPACE_M, set_kind, tabular_font
 
 _WORDS_MS = 1_000  # words that change faster cannot be read
 
@@ -84,6 +85,9 @@ class DraftControls(QWidget):
         self.pace_label.setWordWrap(True)
         self.pace_label.setTextFormat(Qt.TextFormat.PlainText)
         set_kind(self.pace_label, "caption")
+        # room for two lines, so that the panel stands still when the words change
+        self.pace_label.setMinimumHeight(2 * QFontMetrics(tabular_font(CAPTION_PX)).lineSpacing())
+        self.pace_label.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._paint_soon = RepaintLimit(self, _WORDS_MS)
         self._paint_soon.due.connect(self._show_words)
         self._status: PaceStatus | None = None
