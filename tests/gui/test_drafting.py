@@ -284,7 +284,7 @@ def test_a_check_can_be_cancelled_and_the_chat_goes_on(person: Person, folder: P
     with person.qtbot.waitSignal(app.engine.check_ended, timeout=60_000) as ended:
         app.window.cockpit.draft_tools.check_button.click()
         assert dialog.isVisible()
-        dialog.button.click()
+        dialog.close_button.click()
     assert ended.args == [None]
     assert not dialog.isVisible()
     person.choose(max_tokens=3, logit_bias=ENDLESS)

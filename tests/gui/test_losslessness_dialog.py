@@ -36,7 +36,7 @@ def dialog(qtbot: QtBot) -> LosslessnessDialog:
 
 def test_identical(dialog: LosslessnessDialog) -> None:
     dialog.show_running("Draft.gguf")
-    assert dialog.button.text() == "Cancel"
+    assert dialog.close_button.text() == "Cancel"
     assert "Draft.gguf" in dialog.text()
     dialog.show_progress(3, 20)
     assert (dialog.progress.value(), dialog.progress.maximum()) == (3, 20)
@@ -45,7 +45,7 @@ def test_identical(dialog: LosslessnessDialog) -> None:
     assert words.startswith("Identical, 3 tokens\n")
     assert "75 % of 40 drafted tokens were accepted" in words
     assert "1.25× as fast (60.0 and 48.0 tok/\u2060s)" in words
-    assert dialog.button.text() == "Close"
+    assert dialog.close_button.text() == "Close"
     assert not dialog.progress.isVisible()
 
 
