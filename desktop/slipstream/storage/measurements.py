@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from slipstream.errors import UserError
-from slipstream.storage.data_dir import make_folder
+from slipstream.storage.whole_file import write_whole
 
 _log = logging.getLogger(__name__)
 
@@ -40,18 +37,7 @@ class MeasurementFile:
         kept = dict(list(entries.items())[-MOST_ENTRIES:])
         text = json.dumps({"version": _VERSION, "entries": kept}, ensure_ascii=False)
         try:
-            make_folder(self._path.parent)
-            descriptor, name = tempfile.mkstemp(
-                prefix=f"{self._path.name}.", suffix=".new", dir=self._path.parent
-            )
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    file.write(text)
-                os.replace(name, self._path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(name)
-                raise
+            write_whole(self._path, text.encode(), lasting=False)
         except (OSError, UserError) as error:
             _log.warning("measurements are not kept: %s", error)
 

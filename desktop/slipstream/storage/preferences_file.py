@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields
 from datetime import date, datetime, time
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream.chat.preferences import Preferences
 from slipstream.errors import UserError
-from slipstream.storage.data_dir import make_folder
+from slipstream.storage.whole_file import write_whole
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -68,11 +66,7 @@ class PreferencesFile:
         Raises `UserError` when the file cannot be written; the old one is then still there.
         """
         try:
-            # a link stays a link: the file it leads to is replaced
-            target = Path(os.path.realpath(self._path))
-            make_folder(target.parent)
-            text = self._merged(preferences)
-            _replace(target, text.encode())
+            write_whole(self._path, self._merged(preferences).encode())
         except OSError as error:
             raise UserError(
                 "The settings cannot be saved.",
@@ -255,29 +249,3 @@ def _same(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True, default=repr) == json.dumps(
         other, sort_keys=True, default=repr
     )
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Put a new file in the place of the old one; at every moment one of the two is there whole."""
-    descriptor, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".new", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:  # mkstemp made it for this user only
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last through a power cut, where folders can be synchronised."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
