@@ -482,7 +482,8 @@ class GenerationSession:
         flags = tuple(index < verdict.accepted for index in range(len(emitted)))
         if evaluated:
             count = len(draft.tokens)
-            self._counter.passed(count, count, sum(flags), draft.kind or DrafterKind.NONE)
+            kind = draft.kind or DrafterKind.NONE
+            self._counter.passed(count + draft.cut, count, sum(flags), kind)
             seen = TargetPass(
                 count + 1, self._pass_seconds, self._sample_seconds, sum(flags), tuple(emitted)
             )

@@ -221,6 +221,18 @@ def test_a_draft_has_a_kv_cache_of_its_own_type(target: Model) -> None:
     assert sizes[CacheType.F32] / sizes[CacheType.F16] == pytest.approx(2, rel=0.1)
 
 
+def test_the_draft_knows_how_far_it_is_behind(target: Model) -> None:
+    session = session_of(target, lambda s: drafter_for(s, target.path, n_draft_max=2))
+    drafter = session.drafter
+    assert isinstance(drafter, DraftModelDrafter)
+    assert drafter.behind(40) == 40
+    drafter.draft(prompt_of(40), 2, DraftGuide())
+    assert drafter.behind(40) == 0
+    drafter.accept(0)
+    assert drafter.behind(47) == 7
+    session.close()
+
+
 class Alternating(PromptLookupDrafter):
     """Asks somebody else for every second draft."""
 

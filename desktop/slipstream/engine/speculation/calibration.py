@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
@@ -13,6 +14,7 @@ SECONDS = 0.7
 """How long measuring may take, but for the first pass of each kind."""
 
 _ROWS = (1, 2, 4, 3, 5, 8, 6, 9, 12, 16, 24, 32)  # the most telling first
+_CATCH_UP_SHARE = 0.25  # of a draft step, for one of many tokens that are evaluated at once
 _ALWAYS = 3  # of these are measured however long they take
 _REPEATS = 4  # the first of them is a change of rows
 
@@ -52,3 +54,13 @@ def measure_costs(
             passes[rows] = min(rest)  # what disturbs a pass only ever makes it longer
             changes.append(max(0.0, first - passes[rows]))
     return CostProfile(passes, change=median(changes) if changes else 0.0)
+
+
+def with_guesses(costs: CostProfile, kind: str, size: float) -> CostProfile:
+    """The same, with what a draft file of `size` times the target's may cost before it is tried.
+
+    Passes read all weights, so that they take time in proportion. A guess keeps a draft that
+    could never pay from reading a long conversation just to show it.
+    """
+    step = costs.passes.get(1, 0.0) * size
+    return replace(costs, steps={kind: step}, catch_up={kind: step * _CATCH_UP_SHARE})

@@ -96,6 +96,10 @@ class DraftModelDrafter(Drafter):
         assert isinstance(state, DraftModelState)
         self.cache.restore(state.tokens, state.context)
 
+    def behind(self, length: int) -> int:
+        """What its cache lacks of the conversation."""
+        return max(0, length - len(self.cache))
+
     def process(self, tokens: Sequence[int], first_position: int) -> None:
         """Follow a prefill chunk at once, so that the first draft need not."""
         known = len(self.cache) - first_position

@@ -69,12 +69,14 @@ class Draft:
     """Tokens proposed to follow the pending one, and who proposed them.
 
     `kind` is None where that is the drafter itself, and another where it asked somebody else.
-    `confidences` has for each token how sure the drafter is of it, from 0 to 1.
+    `confidences` has for each token how sure the drafter is of it, from 0 to 1. `cut` more were
+    drafted behind them and are not worth verifying.
     """
 
     tokens: tuple[int, ...] = ()
     kind: DrafterKind | None = None
     confidences: tuple[float, ...] = ()
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +132,8 @@ class Drafter:
         """The way it drafts."""
         return DrafterKind.NONE
 
-    @property
-    def behind(self) -> int:
-        """Tokens of the conversation to be evaluated before anything can be drafted."""
+    def behind(self, length: int) -> int:
+        """How many of a conversation's `length` tokens must be evaluated before it can draft."""
         return 0
 
     def status(self) -> PaceStatus | None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.llama import ContextSettings, Model
+from slipstream.engine.model_parts import read_parts
 from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
-from slipstream.engine.speculation.calibration import measure_costs
+from slipstream.engine.speculation.calibration import measure_costs, with_guesses
 from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.draft_model import DraftModelDrafter
 from slipstream.engine.speculation.drafter import Drafter, DrafterKind, NullDrafter
@@ -67,7 +68,11 @@ def _paced(
     settings = request.settings
     profile = memory.load()
     if profile is None:
-        profile = PaceProfile(measure_costs(session, settings.n_draft_max))
+        costs = measure_costs(session, settings.n_draft_max)
+        if request.path is not None:
+            size = read_parts(request.path).whole.file_size / target.parts.whole.file_size
+            costs = with_guesses(costs, str(kind), size)
+        profile = PaceProfile(costs)
     looks_up = request.looks_up or main is None
     lookup = PromptLookupDrafter(settings) if looks_up else None
     return PacedDrafter(main, lookup, profile, settings, keep=memory.save)

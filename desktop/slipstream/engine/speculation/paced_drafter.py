@@ -75,11 +75,6 @@ class PacedDrafter(Drafter):
         return self._main.kind if self._main is not None else _LOOKUP
 
     @property
-    def main(self) -> Drafter | None:
-        """The drafter asked where the text does not repeat."""
-        return self._main
-
-    @property
     def looks_up(self) -> bool:
         """Whether the text itself is asked first."""
         return self._lookup is not None
@@ -97,10 +92,6 @@ class PacedDrafter(Drafter):
         age = None if self._plain_at is None else self._clock() - self._plain_at
         pacer = self.pacer
         return PaceStatus(self._depth, pacer.measured_gain, pacer.predicted_gain, age)
-
-    @property
-    def _longest(self) -> int:
-        return self._settings.n_draft_max
 
     def configure(self, settings: DraftSettings) -> None:
         """Take other settings; `n_draft_max` is the longest draft ever made."""
@@ -135,20 +126,23 @@ class PacedDrafter(Drafter):
             self._main.restore(state)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
-        """The main drafter follows; prompt lookup reads the history."""
-        if self._main is not None:
+        """Let a main drafter follow that cannot catch up later.
+
+        Another one, which may never be asked, evaluates what it lacks when it first drafts.
+        """
+        if self._main is not None and self._main.needs_all_tokens:
             self._main.process(tokens, first_position)
 
     def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
         """The better of what the text and the main drafter offer, or nothing where neither pays."""
         begun = self._clock()
-        self._draft = self._chosen(history, min(limit, self._longest), guide)
+        self._draft = self._chosen(history, limit, guide)
         self._draft_seconds = self._clock() - begun
         self._depth = len(self._draft.tokens)
         return self._draft
 
-    def _chosen(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
-        pacer = self.pacer
+    def _chosen(self, history: Sequence[int], room: int, guide: DraftGuide) -> Draft:
+        pacer, limit = self.pacer, min(room, self._settings.n_draft_max)
         found = Draft()
         if self._lookup is not None:
             found = self._lookup.draft(history, limit, guide)
@@ -160,15 +154,18 @@ class PacedDrafter(Drafter):
         if found.tokens and not self._foreseen:
             self._foreseen, self._foreseen_at = found.tokens, 0
             self._foreseen_confidences = found.confidences
-        return self._drafted(history, limit, guide)
+        return self._drafted(history, limit, room, guide)
 
-    def _drafted(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
-        """A draft of the main drafter, cut where the rest does not pay."""
+    def _drafted(self, history: Sequence[int], limit: int, room: int, guide: DraftGuide) -> Draft:
+        """A draft of the main drafter, cut where the rest does not pay.
+
+        At most `room` tokens are still wanted or fit.
+        """
         main, pacer = self._main, self.pacer
         if main is None:
             return Draft()
-        behind = main.behind
-        depth = pacer.depth(main.kind, limit, behind)
+        behind = main.behind(len(history))
+        depth = pacer.depth(main.kind, limit, behind, room)
         if depth == 0:
             return Draft()
         begun = self._clock()
@@ -179,7 +176,8 @@ class PacedDrafter(Drafter):
         if guide.keeps(len(draft.tokens), len(draft.tokens) + 1):
             return draft  # tokens were drawn, and cutting them by what followed would be unfair
         count, _ = pacer.worth(main.kind, draft.confidences)
-        return Draft(draft.tokens[:count], main.kind, draft.confidences[:count])
+        cut = len(draft.tokens) - count
+        return Draft(draft.tokens[:count], main.kind, draft.confidences[:count], cut)
 
     def _note_cost(self, kind: DrafterKind, drafted: int, behind: int, seconds: float) -> None:
         steps = max(1, drafted)

@@ -19,7 +19,9 @@ LOSS_SHARE = 0.01  # of all time spent, the most that trying may cost
 CREDIT_PASSES = 2.0  # plain passes' worth of time that may be lost before anything is known
 PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
 _WINDOW = 0.97  # weight of earlier rounds in the measured gain
-_HORIZON = 192  # tokens an answer may still have, where nobody says how many
+_UNTRIED = 0.25  # share of a predicted saving to count on before anything was verified
+_TRIED = 8.0  # observations after which half of the rest is counted on too
+_HORIZON = 192  # tokens an answer is thought to have still, however many it may have
 
 
 class Ledger:
@@ -81,11 +83,10 @@ class Pacer:
         """The best that drafting was expected to give when last asked, 1.0 being plain."""
         return max(self._predicted.values(), default=None)
 
-    def depth(self, kind: str, limit: int, behind: int, tokens_left: int = -1) -> int:
+    def depth(self, kind: str, limit: int, behind: int, tokens_left: int) -> int:
         """How many tokens to draft at most this round, 0 for none; `goes_on` may stop earlier.
 
-        `behind` tokens have to be evaluated before the first; `tokens_left` are still wanted, -1
-        where nobody knows.
+        `behind` tokens have to be evaluated before the first; at most `tokens_left` are to come.
         """
         if not self.costs.is_known or self._needs_plain_round():
             return 0
@@ -93,10 +94,13 @@ class Pacer:
         gain = rate * self.plain_seconds
         catch_up = behind * self.costs.catch_up_seconds(kind)
         needed = ENDS_AT if kind in self._drafting else STARTS_AT
-        horizon = _HORIZON if tokens_left < 0 else min(_HORIZON, tokens_left)
+        horizon = min(_HORIZON, tokens_left)
         self._predicted[kind] = gain
-        pays = gain >= needed and (1 - 1 / gain) * horizon * self.plain_seconds > catch_up
-        if pays and self._may_lose(catch_up):
+        saving = (1 - 1 / gain) * horizon * self.plain_seconds
+        # reading a conversation is an outlay; the less was seen, the surer its return must be
+        seen = self.acceptance(kind).seen
+        trusted = _UNTRIED + (1 - _UNTRIED) * seen / (seen + _TRIED)
+        if gain >= needed and trusted * saving > catch_up and self._may_lose(0.0):
             self._drafting.add(kind)
             self._rate = max(rate, 1 / self.plain_seconds)
             return limit
