@@ -11,6 +11,10 @@ import pytest
 from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
 from models.vocabulary import CHATML
 from slipstream import cli
+from slipstream.chat.records import FinishReason, GenerationStatistics, SpeculationStatistics
+from slipstream.commands.generate import _speculation_object
+from slipstream.engine.events import Finished
+from slipstream.engine.speculation.drafter import DrafterKind, PaceStatus
 
 KEYS = {
     "drafter", "draft_path", "active", "reason", "rounds", "plain_passes", "drafted", "verified",
@@ -70,6 +74,56 @@ def test_a_draft_file_is_recognised_and_changes_nothing_but_the_speed(
     assert figures["acceptance_by_position"] == [1.0] * 4
     assert sum(answer["accepted_flags"]) == 16
     assert len(answer["accepted_flags"]) == len(answer["tokens"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "rule", "says_why"),
+    [
+        ((), "compare", False),  # at temperature 0
+        (("--verify", "reject"), "compare", True),
+        (("--temperature", 1), "reject", False),
+        (("--temperature", 1, "--seed", 3), "compare", False),
+        (("--temperature", 1, "--seed", 3, "--verify", "reject"), "reject", False),
+        (("--temperature", 1, "--verify", "compare"), "compare", False),
+        (("--temperature", 1, "--mirostat", 2, "--verify", "reject"), "compare", True),
+    ],
+)
+def test_the_rule_in_force_is_told(
+    capfd: pytest.CaptureFixture[str],
+    target: Path,
+    flags: tuple[object, ...],
+    rule: str,
+    says_why: bool,
+) -> None:
+    code, answer = generate(capfd, target, "--draft", target, "--pace", "fixed", *flags)
+    assert code == 0
+    assert answer["speculation"]["verify"] == rule
+    assert bool(answer["speculation"]["verify_note"]) is says_why
+
+
+@pytest.mark.parametrize(
+    ("rounds", "pace", "reason"),
+    [
+        (0, PaceStatus(0, 1.0, 0.8, 0.1), "it would not have been faster"),
+        (3, PaceStatus(2, 1.2, 1.2, 0.1), ""),
+        (0, None, ""),  # always drafts, and had no room to
+    ],
+)
+def test_that_nothing_was_drafted_because_it_does_not_pay_is_told(
+    rounds: int, pace: PaceStatus | None, reason: str
+) -> None:
+    finished = Finished(
+        FinishReason.EOG,
+        1,
+        GenerationStatistics(),
+        drafter=DrafterKind.DRAFT_MODEL,
+        speculation=SpeculationStatistics(rounds=rounds),
+        pace=pace,
+    )
+    shown = _speculation_object(finished, None, "draft.gguf")
+    assert shown["active"] is True
+    assert reason in shown["reason"]
+    assert bool(reason) is bool(shown["reason"])
 
 
 def test_auto_without_a_file_uses_the_text_itself(

@@ -200,6 +200,21 @@ def test_the_choice_is_remembered_for_each_target(person: Person, folder: Path) 
     assert cockpit.draft_controls.pace() is Pace.FIXED
 
 
+def test_an_answer_without_drafts_clears_the_figures_of_the_one_before(
+    person: Person, folder: Path
+) -> None:
+    app = person.start(folder / "Target.gguf")
+    draft_always(person)
+    choose_draft(person, str(folder / "Draft.gguf"), "active")
+    person.choose(temperature=0.0, max_tokens=13, logit_bias=ENDLESS)
+    person.ask("Hello")
+    assert not app.window.cockpit.acceptance.empty
+    person.choose(temperature=0.0, max_tokens=1, logit_bias=ENDLESS)  # no room for a draft
+    person.ask("Hello")
+    assert last_answer(person).speculation.rounds == 0
+    assert app.window.cockpit.acceptance.empty
+
+
 def test_changing_the_depth_loads_nothing_anew(person: Person, folder: Path) -> None:
     app = person.start(folder / "Target.gguf")
     draft_always(person)

@@ -354,12 +354,19 @@ def _speculation_object(
 ) -> dict[str, Any]:
     figures = finished.speculation
     active = finished.drafter is not DrafterKind.NONE and failed is None
-    reason = "no drafter was asked for" if failed is None else str(failed)
+    if failed is not None:
+        reason = str(failed)
+    elif not active:
+        reason = "no drafter was asked for"
+    elif finished.pace is not None and not figures.rounds:
+        reason = "nothing was drafted: it would not have been faster on this machine"
+    else:
+        reason = ""
     shown: dict[str, Any] = {
         "drafter": str(finished.drafter),
         "draft_path": draft_path,
         "active": active,
-        "reason": "" if active else reason,
+        "reason": reason,
         "verify": str(finished.verify),
         "verify_note": finished.verify_note,
         "rounds": figures.rounds,

@@ -106,8 +106,7 @@ class DraftController(QObject):
     def show_figures(self, figures: SpeculationStatistics, pace: PaceStatus | None) -> None:
         """The figures of the answer that is being written, and what pacing does."""
         self._cockpit.draft_controls.show_status(pace)
-        if figures.rounds:
-            self._cockpit.acceptance.show_figures(figures)
+        self._cockpit.acceptance.show_figures(figures)
 
     def show_tools(self) -> None:
         """Show what can be done with drafted answers, where a draft is chosen or they are shown."""

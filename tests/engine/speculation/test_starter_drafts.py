@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from slipstream.engine.llama import Batch, lib
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, Pace
 from slipstream.engine.sampling import SamplerSettings
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings
+from slipstream.engine.speculation.verify_rule import VerifyRule
 from slipstream.engine.target import Target
 
 pytestmark = pytest.mark.model
@@ -27,7 +30,7 @@ TEXT = (
     "steps and lit the lamp. Ships far out at sea saw the light and turned away from the rocks."
 )
 REWRITE = f"Repeat the following text exactly, word for word:\n\n{TEXT}"
-ROUNDING = 0.75
+ROUNDING = 0.05
 """Logits: how far apart two candidates may be for the number of rows in a batch to swap them."""
 
 
@@ -108,6 +111,36 @@ def test_prompt_lookup_pays_on_a_text_to_repeat(target: Target) -> None:
     assert_same_or_rounding(target, REWRITE, plain, drafted)
     assert figures.mean_accepted_length is not None
     assert figures.mean_accepted_length > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.8, 1.0])
+def test_rejection_sampling_accepts_more_than_comparing(
+    starter: Path, folder: Path, temperature: float
+) -> None:
+    f16 = quantised(starter, folder, "f16", lib.LLAMA_FTYPE_MOSTLY_F16)
+    q4_0 = quantised(starter, folder, "q4_0", lib.LLAMA_FTYPE_MOSTLY_Q4_0)
+    target = Target(LoadRequest(f16, n_ctx=1024))
+    accepted, rounds = Counter[VerifyRule](), Counter[VerifyRule]()
+    try:
+        target.set_draft(DraftRequest(None, q4_0, DraftSettings(n_draft_max=4), pace=Pace.FIXED))
+        for seed, rule in itertools.product(range(3), (VerifyRule.COMPARE, VerifyRule.REJECT)):
+            for text in (QUESTION, "Write a short story about a lighthouse keeper."):
+                settings = SamplerSettings(temperature=temperature, max_tokens=64, seed=seed)
+                asked = AnswerRequest(
+                    (Message("", Role.USER, text, datetime.now(UTC)),), SYSTEM, settings,
+                    verify=rule,
+                )  # fmt: skip
+                *_, last = target.session.generate(target.prepare(asked).request)
+                assert isinstance(last, Finished)
+                assert last.verify is rule
+                accepted[rule] += last.speculation.accepted
+                rounds[rule] += last.speculation.rounds
+    finally:
+        target.close()
+    each = {rule: accepted[rule] / rounds[rule] for rule in rounds}
+    print(f"accepted per round at temperature {temperature}: {each}")
+    assert each[VerifyRule.REJECT] > each[VerifyRule.COMPARE]
 
 
 def test_an_f16_target_with_a_q4_0_draft(starter: Path, folder: Path) -> None:
