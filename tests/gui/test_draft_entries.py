@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytestqt.qtbot import QtBot
-
 from models.raw_header import STRING, UINT32, RawHeader
 from models.tiny_llama import build_tiny_llama
+from slipstream.bridge.engine_worker import _described
+from slipstream.bridge.judged_file import JudgedFile
 from slipstream.engine.requests import DraftJudgement
-from slipstream.ui.draft_entries import DraftEntries, draft_entry, is_same_file
+from slipstream.ui.draft_entries import draft_entries, draft_entry, is_same_file
 from slipstream.ui.draft_picker import DraftEntry
+
+
+def judged(path: Path, compatible: bool, words: str) -> JudgedFile:
+    """As the engine's thread tells of it."""
+    return JudgedFile(DraftJudgement(path, compatible, words), _described(path))
 
 
 def write_parts(folder: Path) -> list[Path]:
@@ -25,34 +30,26 @@ def write_parts(folder: Path) -> list[Path]:
 
 def test_a_fitting_file_has_its_facts(tmp_path: Path) -> None:
     path = build_tiny_llama(tmp_path / "Tiny draft.F32.gguf", name="checkpoint 12")
-    entry = draft_entry(DraftJudgement(path, True, "a draft model"))
+    entry = draft_entry(judged(path, True, "a draft model"))
     assert entry == DraftEntry(str(path), "Tiny draft.F32", "F32 · 433.1 kB · draft model")
 
 
 def test_a_misfit_has_its_reason_as_well(tmp_path: Path) -> None:
     path = build_tiny_llama(tmp_path / "a.gguf")
-    entry = draft_entry(DraftJudgement(path, False, "Token 3 differs."))
+    entry = draft_entry(judged(path, False, "Token 3 differs."))
     assert entry.caption == "F32 · 433.1 kB · draft model"
     assert (entry.available, entry.note) == (False, "Token 3 differs.")
 
 
 def test_a_file_that_cannot_be_read_has_the_reason_only(tmp_path: Path) -> None:
     path = tmp_path / "gone.gguf"
-    entry = draft_entry(DraftJudgement(path, False, "“gone.gguf” is not there."))
+    entry = draft_entry(judged(path, False, "“gone.gguf” is not there."))
     assert entry == DraftEntry(str(path), "gone", "", False, "“gone.gguf” is not there.")
 
 
-def test_parts_of_a_split_model_are_one_entry_and_a_newer_call_replaces(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_parts_of_a_split_model_are_one_entry(tmp_path: Path) -> None:
     paths = write_parts(tmp_path)
-    entries = DraftEntries()
-    told: list[tuple[DraftEntry, ...]] = []
-    entries.ready.connect(told.append)
-    entries.describe([DraftJudgement(tmp_path / "old.gguf", False, "Old.")])
-    entries.describe([DraftJudgement(path, True, "an EAGLE-3 head") for path in paths])
-    qtbot.waitUntil(lambda: told != [])
-    ((entry,),) = told
+    (entry,) = draft_entries([judged(path, True, "an EAGLE-3 head") for path in paths])
     assert (entry.key, entry.name) == (str(paths[0]), "Odd")
     assert entry.caption.endswith(" · EAGLE-3 head")
 

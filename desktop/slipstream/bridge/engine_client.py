@@ -35,7 +35,7 @@ class EngineClient(QObject):
     frame_ready = Signal(object)  # Frame
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError
-    drafts_judged = Signal(object)  # tuple of DraftJudgement
+    drafts_judged = Signal(object)  # tuple of JudgedFile
     check_progressed = Signal(int, int)  # tokens so far and at most
     check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
     search_progressed = Signal(int, int)  # answers so far and in all

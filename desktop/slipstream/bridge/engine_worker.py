@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from slipstream.bridge.frame_pump import Failed, FramePump, Noted
+from slipstream.bridge.judged_file import JudgedFile
 from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
 from slipstream.errors import EngineError, UserError, internal_fault
-from slipstream.library.model_file import describe_model_file, require_chat_model
+from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
 
 if TYPE_CHECKING:
     from slipstream.engine.target import Target
@@ -45,6 +46,13 @@ def guarded(slot: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _described(path: Path) -> ModelFile | None:
+    try:
+        return describe_model_file(path)
+    except UserError:
+        return None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class LoadTicket:
     """One load and the flag that gives it up; set from any thread."""
@@ -67,7 +75,7 @@ class EngineWorker(QObject):
     load_cancelled = Signal(object, bool)  # LoadTicket, loaded
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError; nothing is drafted now
-    drafts_judged = Signal(object)  # tuple of DraftJudgement
+    drafts_judged = Signal(object)  # tuple of JudgedFile
     check_progressed = Signal(int, int)  # tokens so far and at most
     check_ended = Signal(object)  # LosslessnessReport, UserError, or None when cancelled
     search_progressed = Signal(int, int)  # answers so far and in all
@@ -161,7 +169,10 @@ class EngineWorker(QObject):
     def judge_drafts(self, paths: tuple[Path, ...]) -> None:
         """Tell which of these files can draft for the loaded target."""
         if self._target is not None and not self._closing:
-            self.drafts_judged.emit(tuple(self._target.judge_draft(path) for path in paths))
+            target = self._target
+            self.drafts_judged.emit(
+                tuple(JudgedFile(target.judge_draft(path), _described(path)) for path in paths)
+            )
 
     @Slot(object)
     @guarded

@@ -9,8 +9,9 @@ from typing import cast
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from slipstream.bridge.engine_client import EngineClient, EngineState
+from slipstream.bridge.judged_file import JudgedFile
 from slipstream.chat.records import SpeculationStatistics
-from slipstream.engine.requests import DraftFacts, DraftJudgement, DraftRequest, Pace, TargetFacts
+from slipstream.engine.requests import DraftFacts, DraftRequest, Pace, TargetFacts
 from slipstream.engine.speculation.drafter import (
     LONGEST_PACED,
     DrafterKind,
@@ -19,8 +20,8 @@ from slipstream.engine.speculation.drafter import (
 )
 from slipstream.errors import UsageError, UserError
 from slipstream.ui.cockpit import Cockpit
-from slipstream.ui.draft_entries import DraftEntries, is_same_file
-from slipstream.ui.draft_picker import NONE, DraftEntry
+from slipstream.ui.draft_entries import draft_entries, is_same_file
+from slipstream.ui.draft_picker import NONE
 from slipstream.ui.draft_search_dialog import DraftSearchDialog
 
 RECENT_DRAFTS = 8
@@ -59,7 +60,6 @@ class DraftController(QObject):
         self._target: TargetFacts | None = None
         self._key = NONE
         self._active = ""  # what drafts, as the engine said last
-        self._draft_entries = DraftEntries(self)
         self._ask_soon = QTimer(self)
         self._ask_soon.setSingleShot(True)
         self._ask_soon.setInterval(_SETTLE_MS)
@@ -77,7 +77,6 @@ class DraftController(QObject):
         engine.draft_failed.connect(self._show_failed)
         engine.drafts_judged.connect(self._show_judged)
         engine.state_changed.connect(self._show_state)
-        self._draft_entries.ready.connect(self._show_entries)
         self._show_choice()
 
     def set_target(self, facts: TargetFacts) -> None:
@@ -228,21 +227,16 @@ class DraftController(QObject):
         self.failed.emit(error)
 
     @Slot(object)
-    def _show_judged(self, judgements: tuple[DraftJudgement, ...]) -> None:
+    def _show_judged(self, judged: tuple[JudgedFile, ...]) -> None:
+        """Offer the files; the target itself is left out: it drafts for itself only as a test."""
         if self._target is None:
             return
-        self._fitting = tuple(judged.path for judged in judgements if judged.compatible)
-        self._draft_entries.describe(judgements)
-
-    @Slot(object)
-    def _show_entries(self, entries: tuple[DraftEntry, ...]) -> None:
-        """The target itself is left out: it drafts for itself only as a test."""
-        if self._target is None:
-            return
+        judgements = [file.judgement for file in judged]
+        self._fitting = tuple(found.path for found in judgements if found.compatible)
         target = self._target.path
         offered = [
             entry
-            for entry in entries
+            for entry in draft_entries(judged)
             if entry.key == self._key or not is_same_file(Path(entry.key), target)
         ]
         recent = [entry for entry in offered if entry.key in (self._key, *self.recent)]

@@ -1,7 +1,4 @@
-"""What the draft picker shows of files, made from the engine's judgement and the library's facts.
-
-Reads headers only, a file at a time, so that a folder of large ones does not hold up the window.
-"""
+"""What the draft picker shows of files, from what the engine's thread found out about them."""
 
 from __future__ import annotations
 
@@ -9,12 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
-
+from slipstream.bridge.judged_file import JudgedFile
 from slipstream.engine.model_parts import split_stem
-from slipstream.engine.requests import DraftJudgement
-from slipstream.errors import UserError
-from slipstream.library.model_file import describe_model_file, format_size
+from slipstream.library.model_file import format_size
 from slipstream.library.model_kind import ModelKind
 from slipstream.ui.draft_picker import DraftEntry
 from slipstream.ui.wrapping import SEPARATOR
@@ -26,53 +20,31 @@ _KINDS = {
 }
 
 
-class DraftEntries(QObject):
-    """Makes entries of judged files. `ready` carries all of one call; a newer call replaces it."""
-
-    ready = Signal(object)  # tuple of DraftEntry
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._waiting: list[DraftJudgement] = []
-        self._entries: dict[str, DraftEntry] = {}
-        self._next = QTimer(self)
-        self._next.setInterval(0)
-        self._next.timeout.connect(self._describe_next)
-
-    def describe(self, judgements: Sequence[DraftJudgement]) -> None:
-        """Make an entry for each file; a split model is one."""
-        self._waiting = list(judgements)
-        self._entries = {}
-        self._next.start()
-
-    @Slot()
-    def _describe_next(self) -> None:
-        if self._waiting:
-            entry = draft_entry(self._waiting.pop(0))
-            self._entries.setdefault(entry.key, entry)
-        else:
-            self._next.stop()
-            self.ready.emit(tuple(self._entries.values()))
+def draft_entries(judged: Sequence[JudgedFile]) -> tuple[DraftEntry, ...]:
+    """An entry for each file, in order; a split model is one."""
+    entries: dict[str, DraftEntry] = {}
+    for file in judged:
+        entry = draft_entry(file)
+        entries.setdefault(entry.key, entry)
+    return tuple(entries.values())
 
 
-def draft_entry(judged: DraftJudgement) -> DraftEntry:
+def draft_entry(judged: JudgedFile) -> DraftEntry:
     """The file as the picker shows it; one that cannot draft says why.
 
     It goes by the file's name, as in the chip and in notices: heads rarely name themselves.
     """
-    reason = "" if judged.compatible else judged.words
-    try:
-        model = describe_model_file(judged.path)
-    except UserError:
-        return DraftEntry(
-            str(judged.path), judged.path.stem, available=judged.compatible, reason=reason
-        )
+    judgement, model = judged.judgement, judged.model
+    path, available = judgement.path, judgement.compatible
+    reason = "" if available else judgement.words
+    if model is None:
+        return DraftEntry(str(path), path.stem, available=available, reason=reason)
     facts = (model.quantisation, format_size(model.size_bytes), _KINDS.get(model.kind, ""))
     return DraftEntry(
-        key=str(model.path if model.is_split else judged.path),
+        key=str(model.path if model.is_split else path),
         name=split_stem(model.path.stem),
         caption=SEPARATOR.join(fact for fact in facts if fact),
-        available=judged.compatible,
+        available=available,
         reason=reason,
     )
 
