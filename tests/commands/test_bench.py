@@ -54,9 +54,12 @@ def test_every_way_is_measured_beside_plain_decoding(
     assert found["answers"] == 5 * 2 * 2
     assert {one["variant"] for one in found["skipped"]} == {"stranger depth 2", "stranger auto"}
     plain, drafted = found["variants"][0], found["variants"][3]
-    assert plain["ratio"] in (None, 1.0)
+    assert plain["ratio"] == 1.0
     assert set(plain["tasks"]) == {"one", "two"}
-    assert drafted["acceptance_rate"] is None or drafted["acceptance_rate"] > 0.9
+    assert plain["depth_histogram"] == {"0": 20 * 2 * 2}
+    assert drafted["acceptance_rate"] == 1.0  # the draft is the target itself
+    assert drafted["mean_accepted_length"] == 3.0
+    assert drafted["ratio"] > 0
     assert (folder / "data" / "measurements.json").is_file()
 
 
