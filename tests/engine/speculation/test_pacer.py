@@ -242,6 +242,14 @@ def test_the_ledger_bounds_the_loss() -> None:
     assert not ledger.may_lose(0.9, credit=0.1)
 
 
+def test_what_was_not_lost_long_ago_is_not_saved_up() -> None:
+    ledger = Ledger()
+    for _ in range(10_000):
+        ledger.add(spent=0.02, plain=0.02)
+    assert ledger.may_lose(2.5 * 0.02, credit=0.0)
+    assert not ledger.may_lose(2.7 * 0.02, credit=0.0)
+
+
 def test_passes_between_measured_ones_are_interpolated() -> None:
     costs = CostModel(CostProfile({1: 1.0, 2: 1.5, 4: 2.5}))
     assert costs.pass_seconds(3) == pytest.approx(2.0)

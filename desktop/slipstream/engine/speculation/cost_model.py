@@ -10,6 +10,8 @@ from statistics import median
 
 _REMEMBERED = 9  # observations a figure is the median of
 _FOLLOW = 0.1  # how fast the common factor follows
+_MOST = 0.6  # and how fast at most, where it was long without a correction
+_FEW = 4  # passes after which a plain one still tells what a change of rows costs
 _OUTLIER = 4.0  # a pass that was interrupted by another program says nothing of its cost
 
 
@@ -48,7 +50,7 @@ class CostModel:
     """Durations of target passes by rows, and of draft steps, as they are now.
 
     Passes slow down together as the context grows or the machine gets busy, so all follow one
-    factor, which every pass corrects; each number of rows corrects its own figure more slowly.
+    factor, which every pass corrects; each number of rows but one corrects a figure of its own.
     """
 
     def __init__(self, profile: CostProfile) -> None:
@@ -57,6 +59,7 @@ class CostModel:
         self._catch_up = {kind: Figure(seconds) for kind, seconds in profile.catch_up.items()}
         self._change = Figure(profile.change)
         self._latest = 1  # rows of the pass before
+        self._since_plain = 0  # passes since one over one row
         self._factor = 1.0
         self._table: list[float] = []  # by rows, until a figure changes
 
@@ -106,18 +109,25 @@ class CostModel:
         if not 1 / _OUTLIER < ratio < _OUTLIER:
             return
         self._table = []
+        if rows == 1:
+            self._observe_plain(ratio, seconds, changed=changed)
+            return
+        self._since_plain += 1
         self._factor *= ratio**_FOLLOW
-        if changed and rows == 1 and 1 in self._passes:
-            # plain passes without a change are seen often enough to tell the two apart
-            self._change.add(max(0.0, seconds / self._factor - self._passes[1].value))
-            return
         own = seconds / self._factor - (self._change.value if changed else 0.0)
-        if own <= 0:
-            return
-        if rows in self._passes:
-            self._passes[rows].add(own)
-        else:
-            self._passes[rows] = Figure(own)
+        if own > 0:
+            self._passes.setdefault(rows, Figure(own)).add(own)
+
+    def _observe_plain(self, ratio: float, seconds: float, *, changed: bool) -> None:
+        """The figure of one row stays as it is, so that the factor means something.
+
+        The longer no plain pass was seen, the more this one tells.
+        """
+        plain = self._passes.setdefault(1, Figure(seconds / self._factor))
+        self._factor *= ratio ** min(_MOST, _FOLLOW * (1 + self._since_plain))
+        if changed and self._since_plain <= _FEW:  # else it may as well be the factor
+            self._change.add(max(0.0, seconds / self._factor - plain.value))
+        self._since_plain = 0
 
     def observe_step(self, kind: str, seconds: float) -> None:
         """A draft step of this kind took so long."""

@@ -15,8 +15,9 @@ from slipstream.engine.speculation.drafter import TargetPass
 
 STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down to `ENDS_AT`
 ENDS_AT = 1.01
-LOSS_SHARE = 0.01  # of all time spent, the most that trying may cost
-CREDIT_PASSES = 2.0  # plain passes' worth of time that may be lost before anything is known
+LOSS_SHARE = 0.01  # of recent time, the most that trying may cost
+RECENT = 1 - 1 / 256  # weight of earlier rounds: what was not lost long ago is not saved up
+CREDIT_PASSES = 1.0  # plain passes' worth of time that may be lost before anything is known
 PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
 _WINDOW = 0.97  # weight of earlier rounds in the measured gain
 _UNTRIED = 0.25  # share of a predicted saving to count on before anything was verified
@@ -25,7 +26,7 @@ _HORIZON = 192  # tokens an answer is thought to have still, however many it may
 
 
 class Ledger:
-    """What drafting has saved against plain decoding, in seconds; negative when it lost."""
+    """What drafting has saved lately against plain decoding, in seconds; negative when it lost."""
 
     def __init__(self) -> None:
         self.elapsed = 0.0
@@ -33,8 +34,8 @@ class Ledger:
 
     def add(self, spent: float, plain: float) -> None:
         """A round took `spent` seconds; plain decoding would have needed `plain`."""
-        self.elapsed += spent
-        self.saved += plain - spent
+        self.elapsed = RECENT * self.elapsed + spent
+        self.saved = RECENT * self.saved + plain - spent
 
     def may_lose(self, seconds: float, credit: float) -> bool:
         """Whether so much more may be lost.
