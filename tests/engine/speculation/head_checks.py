@@ -79,9 +79,13 @@ def assert_in_step(session: GenerationSession) -> None:
     assert isinstance(drafter, HeadDrafter)
     assert session.context.length() == len(session.cache)
     assert drafter.followed <= len(session.cache) + 1
+    waiting = drafter._waiting
+    followed = list(drafter._tokens)
+    if waiting.tokens:
+        followed[waiting.start :] = waiting.tokens
     shared = min(drafter.followed, len(session.cache))
-    assert drafter._tokens[:shared] == session.cache.tokens[:shared]
-    assert drafter._context.length() == max(0, drafter.followed - drafter._lag)
+    assert followed[:shared] == session.cache.tokens[:shared]
+    assert drafter._context.length() == max(0, len(drafter._tokens) - drafter._lag)
 
 
 def assert_like_fresh(

@@ -28,6 +28,7 @@ from slipstream.engine.llama import ROLLBACK, AbortFlag, Context, ContextSetting
 from slipstream.engine.model_parts import read_parts
 from slipstream.engine.requests import DraftRequest, Pace
 from slipstream.engine.session import GenerationSession
+from slipstream.engine.speculation import head_drafter
 from slipstream.engine.speculation.drafter import DrafterKind, DraftSettings, NullDrafter
 from slipstream.engine.speculation.eagle3 import HEAD_BATCH, Eagle3Drafter, check_eagle3
 from slipstream.engine.speculation.factory import open_drafter
@@ -245,6 +246,54 @@ def test_the_second_answer_after_a_cancel(zoo: Zoo, at: int, step: str) -> None:
     session.close()
 
 
+def test_a_head_reads_nothing_until_it_is_to_draft(zoo: Zoo) -> None:
+    session = session_of(zoo.dense, zoo.maker("mixed", 4), 16)
+    drafter = session.drafter
+    assert isinstance(drafter, Eagle3Drafter)
+    said = bare_prompt(40)
+    list(session.generate(request(said, max_tokens=0)))
+    assert drafter._context.length() == 0
+    assert drafter.behind(41) == 41  # the pending token is one of them
+    draft = drafter.draft([*said, 7], 4, DraftGuide())
+    assert len(draft.tokens) == 4
+    assert drafter._context.length() == 40  # the first token has no pair
+    assert drafter.behind(41) == 0
+    session.close()
+
+
+def test_what_was_refused_is_never_read(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of(zoo.dense, zoo.maker("random", 4))
+    drafter = session.drafter
+    assert isinstance(drafter, Eagle3Drafter)
+    read: list[int] = []
+    encode = Eagle3Drafter._read
+
+    def counted(self: Eagle3Drafter, given: np.ndarray) -> np.ndarray:
+        read.append(len(given))
+        return encode(self, given)
+
+    monkeypatch.setattr(Eagle3Drafter, "_read", counted)
+    figures = answer(zoo.dense, session, bare_prompt(20), max_tokens=12)
+    assert figures.accepted == 0
+    assert figures.drafted > 30
+    assert read[0] == 20
+    assert set(read[1:]) == {1}  # of five rows each
+    session.close()
+
+
+def test_states_that_wait_are_read_before_they_take_too_much_memory(
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head_drafter, "MOST_WAITING", 30 * 3 * 64 * 4)
+    session = session_of(zoo.dense, zoo.maker("mixed", 4), 16)
+    drafter = session.drafter
+    assert isinstance(drafter, Eagle3Drafter)
+    list(session.generate(request(bare_prompt(40), max_tokens=0)))
+    assert drafter._context.length() == 31  # after two chunks
+    assert_like_fresh(zoo.dense, session, zoo.maker("mixed", 4), 7, 4)
+    session.close()
+
+
 def test_closing_gives_the_states_up_and_the_target_goes_on(zoo: Zoo) -> None:
     session = session_of(zoo.markov, zoo.maker("right", 4))
     drafter = session.drafter
@@ -316,12 +365,11 @@ def test_a_decode_with_mixed_outputs_returns_the_wrong_row(zoo: Zoo) -> None:
         return np.ctypeslib.as_array(context.logits(row), shape=(128,)).copy()
 
     batch = HiddenBatch(HEAD_BATCH, 64)
-    batch.fill([1, 2, 3], states, 0, output=True)
-    batch._outputs[:3] = [1, 1, 1]  # type: ignore[assignment]
+    batch.fill([1, 2, 3], states, 0, outputs=3)
     context.decode(batch)
     rows = [logits(row) for row in range(3)]
     context.clear()
-    batch.fill([1, 2, 3], states, 0, output=True)
+    batch.fill([1, 2, 3], states, 0, outputs=1)
     context.decode(batch)
     mixed = logits(2)
     assert np.allclose(mixed, rows[0], atol=1e-4)

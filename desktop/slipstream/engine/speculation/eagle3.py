@@ -50,6 +50,7 @@ class Eagle3Drafter(HeadDrafter):
     """
 
     _lag = 1  # the pair of a token stands where its state stood
+    _joined = 8  # llama.cpp computes logits for all rows of this kind, wanted or not
 
     def __init__(
         self, head: Model, target: Context, settings: DraftSettings, *, n_threads: int
@@ -62,7 +63,12 @@ class Eagle3Drafter(HeadDrafter):
         self._layers = tuple(LAST if layer == n_layer else layer for layer in layers)
         context = Context(
             head,
-            ContextSettings(n_ctx=target.n_ctx, n_batch=HEAD_BATCH, n_threads=n_threads),
+            ContextSettings(
+                n_ctx=target.n_ctx,
+                n_batch=HEAD_BATCH,
+                n_threads=n_threads,
+                flash_attention=target.flash_attention,
+            ),
             target.abort,
             other=target,
         )
@@ -85,13 +91,16 @@ class Eagle3Drafter(HeadDrafter):
         """An EAGLE-3 head."""
         return DrafterKind.EAGLE3
 
-    def _target_states(self, count: int) -> Rows:
-        """The encoder's states, shape (count, width of the head)."""
+    def _given_out(self, count: int) -> Rows:
+        """The states of three layers side by side, shape (count, 3 × width of the target)."""
         width = self._target.model.n_embd
-        features = np.hstack([states(self._target, layer, count, width) for layer in self._layers])
-        encoded = np.empty((count, self._width), dtype=np.float32)
-        for start in range(0, count, self._encoder_batch.capacity):
-            rows = features[start : start + self._encoder_batch.capacity]
+        return np.hstack([states(self._target, layer, count, width) for layer in self._layers])
+
+    def _read(self, given: Rows) -> Rows:
+        """The encoder's states, shape (rows, width of the head)."""
+        encoded = np.empty((len(given), self._width), dtype=np.float32)
+        for start in range(0, len(given), self._encoder_batch.capacity):
+            rows = given[start : start + self._encoder_batch.capacity]
             self._encoder_batch.fill_states(rows)
             self._context.encode(self._encoder_batch)
             encoded[start : start + len(rows)] = states(self._context, LAST, len(rows), self._width)

@@ -43,19 +43,20 @@ class HiddenBatch:
         )
 
     def fill(
-        self, tokens: Sequence[int], states: Rows, first_position: int, *, output: bool
+        self, tokens: Sequence[int], states: Rows, first_position: int, *, outputs: int
     ) -> None:
-        """Hold pairs at consecutive positions; logits for the last row or for none.
+        """Hold pairs at consecutive positions; logits for the last `outputs` rows.
 
-        `states` has shape (len(tokens), width). More than one row with an output for the last
-        is not for EAGLE-3, whose decoder returns its rows from the first one on.
+        `states` has shape (len(tokens), width). For EAGLE-3 that must be none or all of them: its
+        decoder returns its rows from the first one on.
         """
         count = len(tokens)
         assert 0 < count <= self.capacity
         self._tokens[:count] = list(tokens)
         self._states[:count] = states
         self._positions[:count] = list(range(first_position, first_position + count))
-        self._outputs[:count] = [0] * (count - 1) + [int(output)]  # type: ignore[assignment]
+        silent = count - outputs
+        self._outputs[:count] = [0] * silent + [1] * outputs  # type: ignore[assignment]
         self.native.token = self._tokens
         self.native.pos = self._positions
         self.native.n_tokens = count

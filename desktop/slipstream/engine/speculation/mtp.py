@@ -50,6 +50,8 @@ class MtpDrafter(HeadDrafter):
     `DraftMisfit` where heads and target do not fit, or the target could not take back a draft.
     """
 
+    # nothing is evaluated along with a draft's first pair: it would need logits too, since where
+    # only the last of several rows has them, some architectures give out the first one's state
     _lag = 0
 
     def __init__(
@@ -67,7 +69,12 @@ class MtpDrafter(HeadDrafter):
         self._heads = model.n_layer_nextn
         context = Context(
             model,
-            ContextSettings(n_ctx=target.n_ctx, n_batch=target.n_batch, n_threads=n_threads),
+            ContextSettings(
+                n_ctx=target.n_ctx,
+                n_batch=target.n_batch,
+                n_threads=n_threads,
+                flash_attention=target.flash_attention,
+            ),
             target.abort,
             mtp=True,
             other=target,
@@ -89,7 +96,7 @@ class MtpDrafter(HeadDrafter):
         """MTP heads."""
         return DrafterKind.MTP
 
-    def _target_states(self, count: int) -> Rows:
+    def _given_out(self, count: int) -> Rows:
         """The target's own last states, shape (count, n_embd_out)."""
         return states(self._target, LAST, count, self._width)
 
@@ -98,7 +105,7 @@ class MtpDrafter(HeadDrafter):
         return min(longest, self._heads) if self._heads > 1 else longest
 
     def _evaluate(self, tokens: Sequence[int], states: Rows, position: int) -> None:
-        self._batch.fill(tokens, states, position, output=False)
+        self._batch.fill(tokens, states, position, outputs=0)
         try:
             for head in range(self._heads):
                 self._use_head(head, position)
@@ -106,19 +113,20 @@ class MtpDrafter(HeadDrafter):
         finally:
             self._use_first_head()
 
-    def _propose(
-        self, pending: int, state: Rows, wanted: int, guide: DraftGuide
-    ) -> list[tuple[int, float]]:
+    def _propose(self, pending: int, wanted: int, guide: DraftGuide) -> list[tuple[int, float]]:
         if self._heads == 1:
-            return super()._propose(pending, state, wanted, guide)
+            return super()._propose(pending, wanted, guide)
+        self._catch_up()
         known = len(self._tokens)
+        state = self._states.after(known - 1)
+        assert state is not None
         drafted: list[tuple[int, float]] = []
         states = state[np.newaxis]
         try:
             for head in range(wanted):
                 self._use_head(head, known)
                 tokens = [pending, *(token for token, _ in drafted)]
-                self._batch.fill(tokens, states, known, output=True)
+                self._batch.fill(tokens, states, known, outputs=1)
                 self._context.decode(self._batch)
                 following = self._next_token(len(tokens) - 1, guide)
                 if following is None:

@@ -1,0 +1,65 @@
+"""The target's states that a head has not read yet: they may never be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slipstream.engine.speculation.hidden_states import Rows
+
+
+class WaitingStates:
+    """Tokens at consecutive positions from `start` on, and the target's states after them."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.tokens: list[int] = []
+        self._rows: list[Rows] = []
+
+    @property
+    def end(self) -> int:
+        """The position after the last one."""
+        return self.start + len(self.tokens)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(rows.nbytes for rows in self._rows)
+
+    def append(self, position: int, tokens: Sequence[int], rows: Rows) -> None:
+        """Hold these from `position` on, and nothing after them; rows has shape (tokens, width).
+
+        A position that does not follow on forgets what was there before.
+        """
+        self.truncate(position)
+        if position != self.end:
+            self.clear()
+        if not self.tokens:
+            self.start = position
+        self.tokens.extend(tokens)
+        self._rows.append(rows)
+
+    def truncate(self, end: int) -> None:
+        """Forget positions from `end` on."""
+        surplus = self.end - max(end, self.start)
+        if surplus <= 0:
+            return
+        del self.tokens[len(self.tokens) - surplus :]
+        while surplus:
+            last = self._rows.pop()
+            if len(last) > surplus:
+                self._rows.append(last[: len(last) - surplus])
+            surplus = max(0, surplus - len(last))
+
+    def rows(self) -> Rows:
+        """All states, shape (tokens, width)."""
+        return self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
+
+    def covers(self, position: int) -> bool:
+        """Whether the state after this position is among them."""
+        return self.start <= position < self.end
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.tokens, self._rows = [], []
