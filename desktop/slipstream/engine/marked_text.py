@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,6 +24,9 @@ class MarkedText:
 
     def pieces(self, kind: TextKind) -> list[TextPiece]:
         """The text as pieces of one kind, cut where drafted and other characters meet."""
+        marks = self.accepted
+        if marks and marks.count(marks[0]) == len(marks):
+            return [TextPiece(kind, self.text, bool(marks[0]))]
         found, start = [], 0
         for accepted, run in groupby(self.accepted):
             end = start + sum(1 for _ in run)
@@ -32,8 +35,10 @@ class MarkedText:
         return found
 
 
-def merged(pieces: Iterable[TextPiece]) -> tuple[TextPiece, ...]:
+def merged(pieces: Sequence[TextPiece]) -> tuple[TextPiece, ...]:
     """The same text with neighbours joined that differ in nothing but their words."""
+    if len(pieces) < 2:
+        return tuple(pieces)
     groups = groupby(pieces, key=lambda piece: (piece.kind, piece.accepted))
     return tuple(
         TextPiece(kind, "".join(piece.text for piece in group), accepted)

@@ -336,6 +336,10 @@ class ReasoningSplitter:
                 self._text(self._buffer[at:])
                 at = len(buffer)
                 break
+            if self._is_plain(buffer, at):
+                self._plain_text(self._buffer[at:])
+                at = len(buffer)
+                break
             complete: ReasoningTag | None = None
             waiting = False
             for tag in self._active:  # longest first
@@ -354,6 +358,19 @@ class ReasoningSplitter:
                 self._character(self._buffer[at : at + 1])
                 at += 1
         self._buffer = self._buffer[at:]
+
+    def _is_plain(self, text: str, start: int) -> bool:
+        """Whether the rest goes on with the block's text and no tag can begin in it."""
+        if self._fresh or self._mode not in _TEXT_MODES:
+            return False
+        return not any(text.find(tag.text[0], start) >= 0 for tag in self._active)
+
+    def _plain_text(self, text: MarkedText) -> None:
+        """The same as by characters: white space waits for what comes after it."""
+        end = len(text.text.rstrip())
+        if end:
+            self._text(text[:end])
+        self._space += text[end:]
 
     def _character(self, character: MarkedText) -> None:
         if self._mode is _Mode.HEADER:

@@ -15,6 +15,7 @@ class StopMatcher:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = sorted(dict.fromkeys(stops), key=len, reverse=True)
         self._longest = len(self._stops[0]) if self._stops else 0
+        self._firsts = tuple({stop[0] for stop in self._stops if stop})
         self._held = ""
         self.found = ""
 
@@ -22,8 +23,8 @@ class StopMatcher:
         """The text now known to lie before any stop string. Nothing once one was found."""
         if self.found:
             return ""
-        if not self._stops:
-            return text
+        if not self._held and not any(first in text for first in self._firsts):
+            return text  # no stop string begins in it
         seen = self._held + text
         for end in range(len(self._held) + 1, len(seen) + 1):
             match = self._ending_at(seen, end)
