@@ -234,20 +234,27 @@ def test_nothing_is_drafted_before_a_plain_pass_is_known() -> None:
 
 def test_the_ledger_bounds_the_loss() -> None:
     ledger = Ledger()
-    ledger.add(spent=10.0, plain=10.0)
-    assert ledger.may_lose(0.05, credit=0.0)
-    assert not ledger.may_lose(0.2, credit=0.0)
-    assert ledger.may_lose(0.2, credit=0.15)
-    ledger.add(spent=1.0, plain=2.0)  # a second saved does not pay for a second lost
-    assert not ledger.may_lose(0.9, credit=0.1)
+    ledger.add("mtp", spent=10.0, plain=10.0)
+    assert ledger.may_lose("mtp", 0.05, credit=0.0, share=0.01)
+    assert not ledger.may_lose("mtp", 0.2, credit=0.0, share=0.01)
+    assert ledger.may_lose("mtp", 0.2, credit=0.15, share=0.01)
+    ledger.add("mtp", spent=1.0, plain=2.0)  # a second saved does not pay for a second lost
+    assert not ledger.may_lose("mtp", 0.9, credit=0.1, share=0.01)
+
+
+def test_each_way_to_draft_has_an_account_of_its_own() -> None:
+    ledger = Ledger()
+    ledger.add("draft-model", spent=10.0, plain=5.0)
+    assert not ledger.may_lose("draft-model", 0.05, credit=0.0, share=0.01)
+    assert ledger.may_lose("prompt-lookup", 0.05, credit=0.0, share=0.01)
 
 
 def test_what_was_not_lost_long_ago_is_not_saved_up() -> None:
     ledger = Ledger()
     for _ in range(10_000):
-        ledger.add(spent=0.02, plain=0.02)
-    assert ledger.may_lose(2.5 * 0.02, credit=0.0)
-    assert not ledger.may_lose(2.7 * 0.02, credit=0.0)
+        ledger.add("", spent=0.02, plain=0.02)
+    assert ledger.may_lose("mtp", 2.5 * 0.02, credit=0.0, share=0.01)
+    assert not ledger.may_lose("mtp", 2.7 * 0.02, credit=0.0, share=0.01)
 
 
 def test_passes_between_measured_ones_are_interpolated() -> None:

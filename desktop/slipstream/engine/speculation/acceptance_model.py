@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 BINS = 10
 _KEPT = 0.98  # of the weight of what was seen before, at each new observation of its kind
+_KEPT_RECENT = 0.85  # the same within an answer, whose text may be easier or harder than others
+_USUAL_WEIGHT = 4.0  # how many observations of this answer the earlier ones count for
 _PRIOR_WEIGHT = 3.0
 _OPTIMISM = 0.7  # of the confidence, before anything was seen
 _FIRST = 0.75  # acceptance by position before anything was seen
@@ -26,27 +28,44 @@ class AcceptanceProfile:
 
 
 class _Counts:
-    """Accepted and seen, older observations counting less."""
+    """Accepted and seen, older observations counting less; of all answers, and of this one."""
+
+    __slots__ = ("accepted", "recent_accepted", "recent_seen", "seen")
 
     def __init__(self, accepted: float = 0.0, seen: float = 0.0) -> None:
         self.accepted = accepted
         self.seen = seen
+        self.forget_answer()
+
+    def forget_answer(self) -> None:
+        self.recent_accepted = self.recent_seen = 0.0
 
     def add(self, accepted: bool) -> None:
         self.accepted = _KEPT * self.accepted + accepted
         self.seen = _KEPT * self.seen + 1
+        self.recent_accepted = _KEPT_RECENT * self.recent_accepted + accepted
+        self.recent_seen = _KEPT_RECENT * self.recent_seen + 1
 
     def rate(self, prior: float, weight: float) -> float:
         return (self.accepted + prior * weight) / (self.seen + weight)
+
+    def rate_here(self, prior: float, weight: float) -> float:
+        usual = self.rate(prior, weight)
+        return (self.recent_accepted + usual * _USUAL_WEIGHT) / (self.recent_seen + _USUAL_WEIGHT)
 
 
 class AcceptanceModel:
     """What one way of drafting can expect; starts optimistic, so that it is tried at all.
 
     All probabilities are conditional: of the token, given that those before it were accepted.
+    Where drafts are as good as the text allows and the drafter does not know how good that is (one
+    that copies), `by_answer` has the latest observations of an answer count for more.
     """
 
-    def __init__(self, profile: AcceptanceProfile | None = None) -> None:
+    def __init__(
+        self, profile: AcceptanceProfile | None = None, *, by_answer: bool = False
+    ) -> None:
+        self._rate = _Counts.rate_here if by_answer else _Counts.rate
         profile = profile or AcceptanceProfile()
         self._positions = {at: _Counts(*counts) for at, counts in profile.positions.items()}
         self._bins = {at: _Counts(*counts) for at, counts in profile.bins.items()}
@@ -65,7 +84,7 @@ class AcceptanceModel:
         rate, weight = _FIRST, _PRIOR_WEIGHT
         for index in range(position + 1):
             counts = self._positions.get(index)
-            rate = counts.rate(rate, weight) if counts else rate
+            rate = self._rate(counts, rate, weight) if counts else rate
             weight = _TRANSFER
         return rate
 
@@ -78,18 +97,24 @@ class AcceptanceModel:
         rate, seen = self.at_position(position), counts.seen + _PRIOR_WEIGHT
         return min(_NEARLY_CERTAIN, rate + _DOUBT * math.sqrt(rate * (1 - rate) / seen))
 
-    def fade(self) -> None:
-        """Trust the counts a little less: a token was written without drafting."""
+    def begin_answer(self) -> None:
+        """Another text begins: it is taken for one like all before."""
         for counts in (*self._positions.values(), *self._bins.values()):
-            counts.accepted *= _FADED
-            counts.seen *= _FADED
+            counts.forget_answer()
+
+    def fade(self, tokens: int = 1) -> None:
+        """Trust the counts a little less: so many tokens were written without drafting."""
+        kept = _FADED**tokens
+        for counts in (*self._positions.values(), *self._bins.values()):
+            counts.accepted *= kept
+            counts.seen *= kept
 
     def at_confidence(self, confidence: float) -> float:
         """For a token the drafter is so sure of, from 0 to 1."""
         index = _bin(confidence)
         prior = _OPTIMISM * (index + 0.5) / BINS + (1 - _OPTIMISM) * self.at_position(0)
         counts = self._bins.get(index)
-        return counts.rate(prior, _PRIOR_WEIGHT) if counts else prior
+        return self._rate(counts, prior, _PRIOR_WEIGHT) if counts else prior
 
     def observe(self, confidences: Sequence[float], accepted: int) -> None:
         """Of a draft with these confidences the first `accepted` tokens stand.

@@ -35,15 +35,12 @@ class Figure:
 
     def __init__(self, first: float) -> None:
         self._seen = deque([first], maxlen=_REMEMBERED)
-
-    @property
-    def value(self) -> float:
-        """The median."""
-        return median(self._seen)
+        self.value = first
 
     def add(self, seconds: float) -> None:
         """Take an observation in."""
         self._seen.append(seconds)
+        self.value = median(self._seen)
 
 
 class CostModel:
@@ -108,10 +105,10 @@ class CostModel:
         ratio = seconds / (self.pass_seconds(rows) + change)
         if not 1 / _OUTLIER < ratio < _OUTLIER:
             return
-        self._table = []
-        if rows == 1:
+        if rows == 1 and 1 in self._passes:
             self._observe_plain(ratio, seconds, changed=changed)
             return
+        self._table = []
         self._since_plain += 1
         self._factor *= ratio**_FOLLOW
         own = seconds / self._factor - (self._change.value if changed else 0.0)
@@ -123,10 +120,9 @@ class CostModel:
 
         The longer no plain pass was seen, the more this one tells.
         """
-        plain = self._passes.setdefault(1, Figure(seconds / self._factor))
         self._factor *= ratio ** min(_MOST, _FOLLOW * (1 + self._since_plain))
         if changed and self._since_plain <= _FEW:  # else it may as well be the factor
-            self._change.add(max(0.0, seconds / self._factor - plain.value))
+            self._change.add(max(0.0, seconds / self._factor - self._passes[1].value))
         self._since_plain = 0
 
     def observe_step(self, kind: str, seconds: float) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from slipstream.engine.speculation.acceptance_model import AcceptanceModel, AcceptanceProfile
+from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostModel, CostProfile
 from slipstream.engine.speculation.drafter import (
     Draft,
@@ -18,7 +18,7 @@ from slipstream.engine.speculation.drafter import (
     TargetPass,
 )
 from slipstream.engine.speculation.guide import DraftGuide, Logits
-from slipstream.engine.speculation.pacer import Pacer
+from slipstream.engine.speculation.pacer import Pacer, acceptance_model
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 
 _KEPT_AFTER = 32  # rounds; what was learnt of fewer waits for the next answer
@@ -59,7 +59,7 @@ class PacedDrafter(Drafter):
         self._clock = clock
         self.pacer = Pacer(
             CostModel(profile.costs),
-            {kind: AcceptanceModel(kept) for kind, kept in profile.acceptance.items()},
+            {kind: acceptance_model(kind, kept) for kind, kept in profile.acceptance.items()},
         )
         self._draft = Draft()  # of the present round
         self._draft_seconds = 0.0
@@ -103,6 +103,7 @@ class PacedDrafter(Drafter):
     def begin(self, cached: int, unchanged: int) -> int:
         """Both forget what does not stand; the main drafter may ask to see some again."""
         self._forget_foreseen()
+        self.pacer.begin_answer()
         if self._rounds >= _KEPT_AFTER:
             self._keep_profile()
         if self._lookup is not None:

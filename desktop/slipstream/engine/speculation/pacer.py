@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slipstream.engine.speculation.acceptance_model import AcceptanceModel
+from slipstream.engine.speculation.acceptance_model import AcceptanceModel, AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostModel
-from slipstream.engine.speculation.drafter import TargetPass
+from slipstream.engine.speculation.drafter import DrafterKind, TargetPass
 
 STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down to `ENDS_AT`
 ENDS_AT = 1.01
@@ -22,29 +22,45 @@ PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is 
 _WINDOW = 0.97  # weight of earlier rounds in the measured gain
 _UNTRIED = 0.25  # share of a predicted saving to count on before anything was verified
 _TRIED = 8.0  # observations after which half of the rest is counted on too
+_FADED_EVERY = 16  # plain rounds
 _HORIZON = 192  # tokens an answer is thought to have still, however many it may have
 
 
+def acceptance_model(kind: str, profile: AcceptanceProfile | None = None) -> AcceptanceModel:
+    """A model for a way to draft, which goes on from a profile."""
+    return AcceptanceModel(profile, by_answer=kind == DrafterKind.PROMPT_LOOKUP)
+
+
 class Ledger:
-    """What drafting has saved lately against plain decoding, in seconds; negative when it lost."""
+    """What each way to draft has saved lately against plain decoding, in seconds.
+
+    Each has its own account, negative when it lost: one that pays off is not stopped for what
+    another has lost, nor does it pay for that.
+    """
 
     def __init__(self) -> None:
         self.elapsed = 0.0
-        self.saved = 0.0
+        self._saved: dict[str, float] = {}
 
-    def add(self, spent: float, plain: float) -> None:
-        """A round took `spent` seconds; plain decoding would have needed `plain`."""
+    def saved(self, kind: str) -> float:
+        """What this way has saved lately."""
+        return self._saved.get(kind, 0.0)
+
+    def add(self, kind: str, spent: float, plain: float) -> None:
+        """A round took `spent` seconds, where plain decoding would have needed `plain`."""
         self.elapsed = RECENT * self.elapsed + spent
-        self.saved = RECENT * self.saved + plain - spent
+        for each in self._saved:
+            self._saved[each] *= RECENT
+        self._saved[kind] = self.saved(kind) + plain - spent
 
-    def may_lose(self, seconds: float, credit: float) -> bool:
-        """Whether so much more may be lost.
+    def may_lose(self, kind: str, seconds: float, credit: float, share: float) -> bool:
+        """Whether this way may lose so much more, of a `share` of the time and some credit.
 
         What was saved earlier counts up to the credit only, so that a good stretch does not pay
         for a long bad one.
         """
-        self.saved = min(self.saved, credit)
-        return self.saved - seconds >= -(LOSS_SHARE * self.elapsed + credit)
+        saved = self._saved[kind] = min(self.saved(kind), credit)
+        return saved - seconds >= -(share * self.elapsed + credit)
 
 
 class Pacer:
@@ -62,12 +78,22 @@ class Pacer:
         self._since_plain = 0
         self._rate = 0.0  # the best known tokens per second, for the draft being made
         self._predicted: dict[str, float] = {}
+        self._latest_kind = ""  # what was drafted with last
+        self._not_faded = 0  # plain rounds
         self._spent = 0.0  # recent rounds' seconds, and what plain ones would have taken
         self._plain = 0.0
 
     def acceptance(self, kind: str) -> AcceptanceModel:
         """The acceptance model of a way to draft."""
-        return self._acceptance.setdefault(kind, AcceptanceModel())
+        found = self._acceptance.get(kind)
+        if found is None:
+            found = self._acceptance[kind] = acceptance_model(kind)
+        return found
+
+    def begin_answer(self) -> None:
+        """Another text begins."""
+        for acceptance in self._acceptance.values():
+            acceptance.begin_answer()
 
     @property
     def plain_seconds(self) -> float:
@@ -101,7 +127,7 @@ class Pacer:
         # reading a conversation is an outlay; the less was seen, the surer its return must be
         seen = self.acceptance(kind).seen
         trusted = _UNTRIED + (1 - _UNTRIED) * seen / (seen + _TRIED)
-        if gain >= needed and trusted * saving > catch_up and self._may_lose(0.0):
+        if gain >= needed and trusted * saving > catch_up and self._may_lose(kind, 0.0):
             self._drafting.add(kind)
             self._rate = max(rate, 1 / self.plain_seconds)
             return limit
@@ -109,7 +135,8 @@ class Pacer:
         if self._best_rate(kind, limit, at_best=True) * self.plain_seconds < STARTS_AT:
             return 0  # it would not pay even if much went well
         loss = self.costs.pass_seconds(2) + self.costs.step_seconds(kind) - self.plain_seconds
-        return 1 if self._may_lose(catch_up + max(loss, 0.1 * self.plain_seconds)) else 0
+        loss = catch_up + max(loss, 0.1 * self.plain_seconds)
+        return 1 if self._may_lose(kind, loss) else 0
 
     def goes_on(self, kind: str, confidences: Sequence[float], limit: int) -> bool:
         """Whether to draft another token after tokens of these confidences."""
@@ -147,7 +174,7 @@ class Pacer:
 
     def allows(self, kind: str) -> bool:
         """Whether a draft that is thought to pay may be verified: not while too much was lost."""
-        return not self._needs_plain_round() and self._may_lose(0.0)
+        return not self._needs_plain_round() and self._may_lose(kind, 0.0)
 
     def observe(self, seen: TargetPass, kind: str, draft_seconds: float) -> None:
         """A round ended, after a draft of this kind that took so long (0 for none)."""
@@ -159,21 +186,32 @@ class Pacer:
         self._sample_seconds += share * (each - self._sample_seconds)
         self._since_plain = 0 if seen.rows == 1 else self._since_plain + 1
         if seen.rows == 1:
-            for acceptance in self._acceptance.values():
-                acceptance.fade()
+            self._fade()
         spent = draft_seconds + seen.seconds + seen.sample_seconds
         plain = count * self.plain_seconds
         if seen.rows == 1:  # a slow moment is nobody's loss, but a change back to one row is
             plain += seen.seconds - expected
-        self._ledger.add(spent, plain)
+        if kind in self._acceptance:
+            self._latest_kind = kind  # a plain round after it may still be dearer for it
+        self._ledger.add(self._latest_kind, spent, plain)
         self._spent = _WINDOW * self._spent + spent
         self._plain = _WINDOW * self._plain + plain
+
+    def _fade(self) -> None:
+        """Trust what was seen of drafts a little less, after a token without one."""
+        self._not_faded += 1
+        if self._not_faded == _FADED_EVERY:
+            self._not_faded = 0
+            for acceptance in self._acceptance.values():
+                acceptance.fade(_FADED_EVERY)
 
     def _needs_plain_round(self) -> bool:
         return self._since_plain >= PLAIN_EVERY
 
-    def _may_lose(self, seconds: float) -> bool:
-        return self._ledger.may_lose(seconds, CREDIT_PASSES * self.plain_seconds)
+    def _may_lose(self, kind: str, seconds: float) -> bool:
+        ways = max(1, len(self._acceptance))
+        credit = CREDIT_PASSES * self.plain_seconds / ways
+        return self._ledger.may_lose(kind, seconds, credit, LOSS_SHARE / ways)
 
     def _best_rate(self, kind: str, limit: int, *, at_best: bool = False) -> float:
         """The tokens per second of the best depth from 1 on, as expected or as it may well be."""
