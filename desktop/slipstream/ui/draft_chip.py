@@ -1,4 +1,4 @@
-"""The draft chip: whether something drafts, what it is, or why not. Always exactly one of three."""
+"""The draft chip: whether something drafts, what it is, or why not. Always exactly one of them."""
 
 from __future__ import annotations
 
@@ -67,6 +67,10 @@ class DraftChip(QWidget):
         """A drafter is at work: its kind in words and, if it has one, the name of its file."""
         what = ", ".join(part for part in (kind_words, name) if part)
         self._show(f"Draft active: {what}", "draft", "good")
+
+    def show_preparing(self) -> None:
+        """A drafter is being opened, and what passes cost is being measured."""
+        self._show("Preparing the draft…", "draft-off", "muted")
 
     def show_off_because(self, reason: str) -> None:
         """Something is chosen but does not draft. The reason, a sentence, follows “because”."""

@@ -91,6 +91,7 @@ class DraftController(QObject):
         self._cockpit.draft_picker.set_entries((), (), facts.has_mtp)
         self._show_choice()
         if self._key != NONE:
+            self._cockpit.draft_chip.show_preparing()
             self._ask()
         self._engine.judge_drafts(self._candidates())
 
@@ -135,9 +136,12 @@ class DraftController(QObject):
         self._cockpit.acceptance.reset()
         self._show_choice()
         self._keep()
+        if key != NONE:
+            if self._target is None:
+                self._cockpit.draft_chip.show_off_because("No model is loaded.")
+            else:
+                self._cockpit.draft_chip.show_preparing()
         self._ask()
-        if self._target is None and key != NONE:
-            self._cockpit.draft_chip.show_off_because("No model is loaded.")
         if self._target is not None:
             self._engine.judge_drafts(self._candidates())
 
