@@ -22,7 +22,8 @@ JSON_KEYS = {
     "text", "reasoning", "finish_reason", "stop_string", "tokens", "prompt_tokens",
     "cached_prompt_tokens", "generated_tokens", "seed", "prefill_seconds",
     "time_to_first_token_seconds", "decode_seconds", "prefill_tokens_per_second",
-    "decode_tokens_per_second", "model", "accepted_flags", "speculation",
+    "decode_tokens_per_second", "model", "accepted_flags", "speculation", "threads",
+    "threads_batch", "flash_attention",
 }  # fmt: skip
 
 

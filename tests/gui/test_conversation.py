@@ -23,15 +23,15 @@ LONG = "Please read this carefully. " * 700
 
 
 def generate(
-    starter: Path, tmp_path: Path, *turns: str, **flags: object
+    starter: Path, tmp_path: Path, data: Path, *turns: str, **flags: object
 ) -> list[dict[str, object]]:
-    """What the command line answers to these user turns."""
+    """What the command line answers to these user turns, computing as is remembered in `data`."""
     messages = tmp_path / "messages.json"
     messages.write_text(json.dumps([{"role": "user", "content": turn} for turn in turns]))
     options = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     result = subprocess.run(
-        [sys.executable, "-m", "slipstream", "generate", "--target", str(starter),
-         "--messages", str(messages), "--json", *options],
+        [sys.executable, "-m", "slipstream", "--data-dir", str(data),
+         "generate", "--target", str(starter), "--messages", str(messages), "--json", *options],
         capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     answer = json.loads(result.stdout)
@@ -42,7 +42,8 @@ def test_the_answer_in_the_window_equals_the_command_lines(
     person: Person, starter: Path, tmp_path: Path
 ) -> None:
     turns = (QUESTION, "And of Spain?")
-    expected = generate(starter, tmp_path, *turns, **{"temperature": 0, "max-tokens": 40})
+    flags = {"temperature": 0, "max-tokens": 40}
+    expected = generate(starter, tmp_path, person.data, *turns, **flags)
     person.start(starter)
     person.choose(temperature=0.0, max_tokens=40)
     answers = [person.ask(turn) for turn in turns]

@@ -33,6 +33,7 @@ class EngineClient(QObject):
     load_failed = Signal(object)  # UserError
     load_cancelled = Signal()
     frame_ready = Signal(object)  # Frame
+    computing_changed = Signal(object)  # TargetFacts
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError
     drafts_judged = Signal(object)  # tuple of JudgedFile
@@ -44,6 +45,7 @@ class EngineClient(QObject):
     _load_requested = Signal(object)
     _answer_requested = Signal(object)
     _draft_requested = Signal(object)
+    _threads_requested = Signal(int, int)
     _judgement_requested = Signal(object)
     _check_requested = Signal(object)
     _search_requested = Signal(object)
@@ -63,6 +65,7 @@ class EngineClient(QObject):
         self._load_requested.connect(self._worker.load, queued)
         self._answer_requested.connect(self._worker.answer, queued)
         self._draft_requested.connect(self._worker.set_draft, queued)
+        self._threads_requested.connect(self._worker.set_threads, queued)
         self._judgement_requested.connect(self._worker.judge_drafts, queued)
         self._check_requested.connect(self._worker.check_losslessness, queued)
         self._search_requested.connect(self._worker.find_best_draft, queued)
@@ -71,6 +74,7 @@ class EngineClient(QObject):
         self._worker.model_loaded.connect(self._receive_model, queued)
         self._worker.load_failed.connect(self._receive_load_failure, queued)
         self._worker.load_cancelled.connect(self._receive_load_cancelled, queued)
+        self._worker.computing_changed.connect(self.computing_changed, queued)
         self._worker.draft_changed.connect(self.draft_changed, queued)
         self._worker.draft_failed.connect(self.draft_failed, queued)
         self._worker.drafts_judged.connect(self.drafts_judged, queued)
@@ -113,6 +117,11 @@ class EngineClient(QObject):
         """Draft this way from the next answer on; the target stays loaded."""
         if self._state is not EngineState.CLOSED:
             self._draft_requested.emit(request)
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Compute with so many threads from the next answer on; 0: what measured best."""
+        if self._state is not EngineState.CLOSED:
+            self._threads_requested.emit(n_threads, n_threads_batch)
 
     def judge_drafts(self, paths: tuple[Path, ...]) -> None:
         """Ask which of these files can draft for the loaded target."""

@@ -73,6 +73,7 @@ class EngineWorker(QObject):
     model_loaded = Signal(object, object)  # LoadTicket, TargetFacts
     load_failed = Signal(object, object, bool)  # LoadTicket, UserError, loaded
     load_cancelled = Signal(object, bool)  # LoadTicket, loaded
+    computing_changed = Signal(object)  # TargetFacts
     draft_changed = Signal(object)  # DraftFacts
     draft_failed = Signal(object)  # UserError; nothing is drafted now
     drafts_judged = Signal(object)  # tuple of JudgedFile
@@ -164,6 +165,14 @@ class EngineWorker(QObject):
         if self._target is not None and not self._closing:
             self.draft_changed.emit(self._target.set_draft(request))
 
+    @Slot(int, int)
+    @guarded
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Compute with so many threads from the next answer on; 0: what measured best."""
+        if self._target is not None and not self._closing:
+            self._target.set_threads(n_threads, n_threads_batch)
+            self.computing_changed.emit(self._target.facts)
+
     @Slot(object)
     @guarded
     def judge_drafts(self, paths: tuple[Path, ...]) -> None:
@@ -227,7 +236,7 @@ class EngineWorker(QObject):
             self.load_failed.emit(self._ticket, error, self._target is not None)
         elif request == "answer":
             self._pump.push(Failed(error))
-        elif request == "set_draft":
+        elif request in ("set_draft", "set_threads"):
             self.draft_failed.emit(error)
         elif request == "check_losslessness":
             self.check_ended.emit(error)

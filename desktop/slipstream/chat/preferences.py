@@ -14,6 +14,8 @@ class Preferences:
     last_model: str = ""
     recent_models: tuple[str, ...] = ()  # newest first
     n_ctx: int = 0  # context size in tokens, 0 = chosen by the app
+    n_threads: int = 0  # for one token at a time, 0 = as measured
+    n_threads_batch: int = 0  # for several at once, 0 = as measured
     theme: str = "system"  # system, light or dark
     system_prompt: str = ""
     sampler: Mapping[str, object] = field(default_factory=dict)

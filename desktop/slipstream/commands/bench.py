@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream.chat.ports import MeasurementStore
-from slipstream.commands.flags import as_json, read_text
+from slipstream.commands.flags import add_load_flags, as_json, load_request, read_text
 from slipstream.commands.interrupt import on_interrupt
-from slipstream.engine.requests import LoadRequest
+from slipstream.engine.machine import processor_name
 from slipstream.errors import ExitCode, Interrupted, UsageError, UserError
 from slipstream.library.model_file import describe_model_file, require_chat_model
 
@@ -46,15 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--depth", action="append", type=int, metavar="N",
         help="a fixed depth to compare with; repeatable. Default: 1, 2, 4 and 8.",
     )  # fmt: skip
-    parser.add_argument("--n-ctx", type=int, default=0, metavar="N", help="context in tokens")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads to use")
+    add_load_flags(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
 
 
 def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
     """Measure and print. Raises `UserError`; returns the exit code otherwise."""
     tasks = _tasks(arguments.prompts)
-    model = describe_model_file(Path(arguments.target))
+    request = load_request(arguments, Path(arguments.target))
+    model = describe_model_file(request.path)
     require_chat_model(model)
     if arguments.repeat < 1 or arguments.max_tokens < 1:
         raise UsageError(
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
     with on_interrupt(lambda: None) as interrupted:
         try:
             target = Target(
-                LoadRequest(model.path, n_ctx=arguments.n_ctx, n_threads=arguments.threads),
+                request,
                 progress=lambda _fraction: not interrupted.is_set(),
                 measurements=measurements,
             )
@@ -154,8 +154,10 @@ def _print(
             "target": model,
             "machine": {
                 "system": platform.platform(),
-                "processor": platform.processor() or platform.machine(),
+                "processor": processor_name(),
                 "threads": benchmark.target.session.n_threads,
+                "threads_batch": benchmark.target.session.n_threads_batch,
+                "flash_attention": benchmark.target.session.flash_attention,
             },
             "repeat": benchmark.repeats,
             "max_tokens": benchmark.max_tokens,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from slipstream.engine.cache_type import CacheType
-from slipstream.engine.requests import DraftRequest, Pace
+from slipstream.engine.requests import DraftRequest, LoadRequest, Pace
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
 from slipstream.engine.speculation.drafter import LONGEST_PACED, DrafterKind, DraftSettings
 from slipstream.engine.speculation.verify_rule import VerifyRule
@@ -86,7 +86,57 @@ def add_template_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_AUTO = "auto"
+_AUTO, _ON, _OFF = "auto", "on", "off"
+_MAX_TOKENS = 2**31 - 1
+_MAX_THREADS = 512  # GGML_MAX_N_THREADS
+
+
+def add_load_flags(parser: argparse.ArgumentParser) -> None:
+    """How the target is loaded and computed."""
+    parser.add_argument("--n-ctx", type=int, default=0, metavar="N", help="context in tokens")
+    parser.add_argument(
+        "--n-batch", type=int, default=0, metavar="N", help="prompt tokens per prefill chunk"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="N",
+        help="threads to compute with. Default: as measured when the model was first loaded.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threads-batch", type=int, default=0, metavar="N",
+        help="threads for several tokens at once. Default: --threads, or as measured.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--flash-attention", choices=[_AUTO, _ON, _OFF], default=_AUTO,
+        help="on: drafted text rounds exactly like plain text; auto: on unless it measured much "
+        "slower on this processor. Default: auto.",
+    )  # fmt: skip
+
+
+def load_request(arguments: argparse.Namespace, path: Path) -> LoadRequest:
+    """What these flags ask for. Raises `UsageError` for a number that is out of range: llama.cpp
+    would cut it to 32 bits or abort the process."""
+    limits = {
+        "n_ctx": _MAX_TOKENS,
+        "n_batch": _MAX_TOKENS,
+        "threads": _MAX_THREADS,
+        "threads_batch": _MAX_THREADS,
+    }
+    for name, limit in limits.items():
+        if not 0 <= getattr(arguments, name) <= limit:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} cannot be {getattr(arguments, name):,}.",
+                f"It must lie between 0, which lets the app choose, and {limit:,}.",
+                "Leave it out, or give a number in that range.",
+            )
+    return LoadRequest(
+        path=path,
+        n_ctx=arguments.n_ctx,
+        n_batch=arguments.n_batch,
+        n_threads=arguments.threads,
+        n_threads_batch=arguments.threads_batch,
+        flash_attention={_AUTO: None, _ON: True, _OFF: False}[arguments.flash_attention],
+    )
 
 
 def add_draft_flags(parser: argparse.ArgumentParser) -> None:

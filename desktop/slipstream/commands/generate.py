@@ -14,10 +14,12 @@ from slipstream.chat.ports import MeasurementStore
 from slipstream.chat.records import FinishReason, Message, Role
 from slipstream.commands.flags import (
     add_draft_flags,
+    add_load_flags,
     add_sampler_flags,
     add_template_flags,
     as_json,
     draft_request,
+    load_request,
     read_template,
     sampler_settings,
 )
@@ -31,7 +33,7 @@ from slipstream.engine.events import (
     TextPiece,
     TextRun,
 )
-from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest
+from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, TargetFacts
 from slipstream.engine.speculation.drafter import DrafterKind
 from slipstream.engine.speculation.verify_rule import VerifyRule
 from slipstream.errors import ExitCode, Interrupted, UsageError, UserError
@@ -40,8 +42,6 @@ from slipstream.library.model_file import ModelFile, describe_model_file, requir
 if TYPE_CHECKING:
     from slipstream.engine.target import PreparedAnswer, Target
 
-_MAX_TOKENS = 2**31 - 1
-_MAX_THREADS = 512  # GGML_MAX_N_THREADS
 _LAST_REASONS = (FinishReason.CANCELLED, FinishReason.ERROR)
 
 
@@ -60,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--raw", action="store_true", help="continue the prompt as it stands, without a template"
     )
     parser.add_argument("--system", metavar="TEXT", help="the system prompt")
-    parser.add_argument("--n-ctx", type=int, default=0, metavar="N", help="context in tokens")
-    parser.add_argument(
-        "--n-batch", type=int, default=0, metavar="N", help="prompt tokens per prefill chunk"
-    )
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads to use")
+    add_load_flags(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     parser.add_argument(
         "--show-reasoning", action="store_true", help="print the model's reasoning as well"
@@ -100,7 +96,7 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
     What pacing learns of a pair of models is kept in `measurements`.
     """
     settings = sampler_settings(arguments)
-    _check_sizes(arguments)
+    request = load_request(arguments, Path(arguments.target))
     draft = draft_request(arguments)
     system, turns = _conversation(arguments)
     override, override_name = read_template(arguments.chat_template)
@@ -111,11 +107,9 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
     from slipstream.engine.template_variables import parse_variables
 
     target = _load(
-        LoadRequest(
+        replace(
+            request,
             path=model.path,
-            n_ctx=arguments.n_ctx,
-            n_batch=arguments.n_batch,
-            n_threads=arguments.threads,
             chat_template=override,
             chat_template_name=override_name,
         ),
@@ -123,7 +117,7 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
         measurements,
     )
     try:
-        request = AnswerRequest(
+        asked = AnswerRequest(
             messages=(),
             system_prompt=system,
             settings=settings,
@@ -131,24 +125,11 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
             verify=VerifyRule(arguments.verify),
         )
         with on_interrupt(target.session.cancel) as interrupted:
-            answers, failure = _answer_all(target, request, turns, arguments, interrupted)
+            answers, failure = _answer_all(target, asked, turns, arguments, interrupted)
         ended = ExitCode.INTERRUPTED if interrupted.is_set() else ExitCode.FINE
-        return _conclude(answers, failure, model, len(turns) > 1, arguments) or ended
+        return _conclude(answers, failure, model, target.facts, len(turns) > 1, arguments) or ended
     finally:
         target.close()
-
-
-def _check_sizes(arguments: argparse.Namespace) -> None:
-    """Raise `UsageError` for a number llama.cpp would cut to 32 bits or abort the process over."""
-    limits = {"n_ctx": _MAX_TOKENS, "n_batch": _MAX_TOKENS, "threads": _MAX_THREADS}
-    for name, limit in limits.items():
-        if not 0 <= getattr(arguments, name) <= limit:
-            flag = "--" + name.replace("_", "-")
-            raise UsageError(
-                f"{flag} cannot be {getattr(arguments, name):,}.",
-                f"It must lie between 0, which lets the app choose, and {limit:,}.",
-                "Leave it out, or give a number in that range.",
-            )
 
 
 def _load(request: LoadRequest, draft: DraftRequest, measurements: MeasurementStore) -> Target:
@@ -293,6 +274,7 @@ def _conclude(
     answers: list[Answer],
     failure: UserError | None,
     model: ModelFile,
+    facts: TargetFacts,
     as_list: bool,
     arguments: argparse.Namespace,
 ) -> int:
@@ -302,7 +284,7 @@ def _conclude(
     error = failure or last.error
     if arguments.json:
         draft = "" if arguments.draft is None else arguments.draft
-        objects = [answer_object(answer, model, draft) for answer in answers]
+        objects = [answer_object(answer, model, facts, draft) for answer in answers]
         shown: dict[str, Any] = {"answers": objects} if as_list else objects[0]
         if failure is not None:
             shown["error"] = error_object(failure)
@@ -315,7 +297,9 @@ def _conclude(
     return ExitCode.FINE if error is None else error.exit_code
 
 
-def answer_object(answer: Answer, model: ModelFile, draft_path: str) -> dict[str, Any]:
+def answer_object(
+    answer: Answer, model: ModelFile, facts: TargetFacts, draft_path: str
+) -> dict[str, Any]:
     """An answer as `--json` prints it; the keys are a public contract."""
     finished = answer.finished
     assert finished is not None
@@ -341,6 +325,9 @@ def answer_object(answer: Answer, model: ModelFile, draft_path: str) -> dict[str
             "architecture": model.architecture,
             "quantisation": model.quantisation,
         },
+        "threads": facts.n_threads,
+        "threads_batch": facts.n_threads_batch,
+        "flash_attention": facts.flash_attention,
         "accepted_flags": list(answer.accepted_flags),
         "speculation": _speculation_object(finished, answer.drafting_error, draft_path),
     }

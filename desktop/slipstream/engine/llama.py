@@ -20,6 +20,7 @@ import numpy as np
 import psutil  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from slipstream.engine.attention_shape import AttentionShape
 from slipstream.engine.cache_type import CacheType
 from slipstream.engine.file_role import held_mtp_layers
 from slipstream.engine.model_parts import read_parts
@@ -48,6 +49,8 @@ ROLLBACK = 8
 """Tokens a recurrent state can take back unless told otherwise; each costs a copy of the state."""
 
 _KV_BYTES = 2 * 2  # a key and a value, F16
+
+_MOST_SCORE_BYTES = 1 << 29  # that attention may hold at once before flash attention is used
 
 # ggml_log_level in ggml.h; the table in llama-cpp-python itself is off by one
 _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
@@ -239,6 +242,19 @@ class Model:
         assert self.handle
         return self._vocab
 
+    @property
+    def attention_shape(self) -> AttentionShape:
+        """Sizes of its attention."""
+        heads = max(1, lib.llama_model_n_head(self.handle))
+        architecture = self.metadata("general.architecture")
+        given = self.metadata(f"{architecture}.attention.key_length")
+        return AttentionShape(
+            n_head=heads,
+            n_head_kv=lib.llama_model_n_head_kv(self.handle),
+            head_size=int(given) if given else self.n_embd // heads,
+            n_layer=self.n_layer,
+        )
+
     def metadata(self, key: str) -> str | None:
         """A scalar metadata value of the file as text, None where the key is absent."""
         name = key.encode()
@@ -312,8 +328,10 @@ class ContextSettings:
 
     n_ctx: int = 0
     n_batch: int = 0
-    n_threads: int = 0
+    n_threads: int = 0  # for one token at a time
+    n_threads_batch: int = 0  # for several at once; 0: as many as for one
     cache_type: CacheType = CacheType.F16  # of keys and values
+    flash_attention: bool = True  # always where cache type, memory or a graphics card need it
 
 
 class NativeBatch(Protocol):
@@ -410,13 +428,23 @@ class Context:
             params.n_rs_seq = max(0, min(wanted, params.n_ubatch - 2, params.n_ctx - 2))
         self._check_memory(params.n_ctx, model.n_layer_nextn if mtp else model.n_layer)
         threads = settings.n_threads or default_threads()
+        threads_batch = settings.n_threads_batch or threads
         params.n_threads = threads
-        params.n_threads_batch = threads
+        params.n_threads_batch = threads_batch
         params.abort_callback = abort.callback
         params.abort_callback_data = abort.data
-        # where the backend has it, as llama.cpp's own programs do: with it a row's logits do not
-        # depend on how many rows are decoded at once, so that verified drafts round like plain text
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+        scores = model.attention_shape.score_bytes(params.n_ctx, params.n_ubatch)
+        self.flash_attention: bool = (
+            settings.flash_attention
+            or has_graphics_card()
+            or settings.cache_type in (CacheType.Q8_0, CacheType.Q4_0)
+            or scores > _MOST_SCORE_BYTES
+        )
+        params.flash_attn_type = (
+            lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+            if self.flash_attention
+            else lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        )
         # the full window stays in a sliding-window cache, so that any prefix can be reused
         params.swa_full = True
         _RECENT.clear()
@@ -434,13 +462,17 @@ class Context:
         self.n_ubatch: int = lib.llama_n_ubatch(self._handle)
         self.n_rs_seq: int = lib.llama_n_rs_seq(self._handle)  # 0 where the architecture cannot
         self.n_threads: int = threads
+        self.n_threads_batch: int = threads_batch
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Compute one token, and several at once, with so many threads from the next pass on."""
+        lib.llama_set_n_threads(self.handle, n_threads, n_threads_batch)
+        self.n_threads, self.n_threads_batch = n_threads, n_threads_batch
 
     def _check_memory(self, n_ctx: int, layers: int) -> None:
         """Refuse a window whose KV cache exceeds the machine: Linux would grant and then kill."""
-        handle = self.model.handle
-        head_size = lib.llama_model_n_embd(handle) / max(1, lib.llama_model_n_head(handle))
-        row = lib.llama_model_n_head_kv(handle) * head_size * layers
-        size = int(n_ctx * row * _KV_BYTES)
+        shape = self.model.attention_shape
+        size = n_ctx * shape.head_size * shape.n_head_kv * layers * _KV_BYTES
         memory = psutil.virtual_memory().total
         if size > memory:
             raise self._too_large(
@@ -596,8 +628,18 @@ class Context:
             self._handle = None
 
 
+def usable_cores() -> int:
+    """Logical cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def default_threads() -> int:
-    """Threads to decode with: the physical cores this process may use."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    physical = psutil.cpu_count(logical=False)
-    return max(1, min(physical or 1, usable or 1))
+    """Threads to decode with where nothing was measured: the physical cores that are usable."""
+    return max(1, min(psutil.cpu_count(logical=False) or 1, usable_cores()))
+
+
+def has_graphics_card() -> bool:
+    """Whether this build of llama.cpp found one that it computes on."""
+    return bool(lib.llama_supports_gpu_offload())

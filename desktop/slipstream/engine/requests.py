@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """Which model to load and how. Sizes in tokens; 0 and None let the app choose."""
+    """Which model to load and how. Sizes in tokens; 0 and None let the app choose.
+
+    Threads and attention are then what measures best on this machine.
+    """
 
     path: Path
     n_ctx: int = 0
     n_batch: int = 0
-    n_threads: int = 0
+    n_threads: int = 0  # for one token at a time
+    n_threads_batch: int = 0  # for several at once
+    flash_attention: bool | None = None
     chat_template: str | None = None  # Jinja source, or a built-in's name, in place of the file's
     chat_template_name: str = "the chosen template"
 
@@ -162,7 +167,9 @@ class TargetFacts:
     n_ctx: int
     n_ctx_train: int
     n_batch: int
-    n_threads: int
+    n_threads: int  # for one token at a time
+    n_threads_batch: int  # for several at once
+    flash_attention: bool
     template_name: str
     template_variables: tuple[TemplateVariable, ...]
     notes: tuple[str, ...]  # what the person should know, e.g. a fallback template

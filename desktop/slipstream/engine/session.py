@@ -184,8 +184,22 @@ class GenerationSession:
 
     @property
     def n_threads(self) -> int:
-        """Threads llama.cpp computes with."""
+        """Threads that compute one token at a time."""
         return self._context.n_threads
+
+    @property
+    def n_threads_batch(self) -> int:
+        """Threads that compute several tokens at once."""
+        return self._context.n_threads_batch
+
+    @property
+    def flash_attention(self) -> bool:
+        """Whether llama.cpp may use flash attention."""
+        return self._context.flash_attention
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Compute with so many threads from the next pass on; a drafter keeps its own."""
+        self._context.set_threads(n_threads, n_threads_batch)
 
     def measure_passes(self, rows: int, count: int) -> list[float] | None:
         """Seconds of `count` target passes in turn, each over `rows` more tokens; leaves no trace.
@@ -452,7 +466,7 @@ class GenerationSession:
         guide = DraftGuide() if self._rejection is None else self._rejection.guide()
         draft = self._drafting(self._drafter.draft, history, limit, guide, otherwise=Draft())
         assert len(draft.tokens) <= limit
-        return draft if draft.kind else replace(draft, kind=kind)
+        return draft if draft.kind or not draft.tokens else replace(draft, kind=kind)
 
     def _emit(
         self,

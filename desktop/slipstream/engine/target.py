@@ -10,7 +10,7 @@ from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.chat_template import ChatTemplate, choose_template
 from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
-from slipstream.engine.llama import ContextSettings, Model
+from slipstream.engine.llama import Model
 from slipstream.engine.losslessness import Progress, check_losslessness
 from slipstream.engine.prompt import prompt_tokens
 from slipstream.engine.requests import (
@@ -23,11 +23,12 @@ from slipstream.engine.requests import (
     LosslessnessRequest,
     TargetFacts,
 )
-from slipstream.engine.session import GenerationRequest, GenerationSession
+from slipstream.engine.session import GenerationRequest
 from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.drafter import Drafter, NullDrafter
 from slipstream.engine.speculation.factory import KIND_WORDS, has_mtp, open_drafter
 from slipstream.engine.speculation.paced_drafter import PacedDrafter
+from slipstream.engine.tuning import tune_threads, tuned_session
 from slipstream.errors import UserError
 
 
@@ -45,6 +46,13 @@ def check_model_file(path: Path) -> None:
     read_header(path)
 
 
+def _same_file(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except OSError:
+        return False
+
+
 class Target:
     """Owns a model and its session; `close()` frees both in the right order.
 
@@ -59,33 +67,34 @@ class Target:
         progress: Callable[[float], bool] | None = None,
         measurements: MeasurementStore | None = None,
     ) -> None:
+        self._request = request
         self._measurements = measurements
         self._draft: DraftRequest | None = None  # the one in force
         self._drafter: Drafter | None = None  # what it made; a failure puts another in its place
         self.model = Model(request.path, progress=progress)
         try:
             self.template = self._choose_template(request)
-            self.session = GenerationSession(
-                self.model,
-                ContextSettings(
-                    n_ctx=request.n_ctx,
-                    n_batch=request.n_batch,
-                    n_threads=request.n_threads,
-                ),
-            )
+            self.session = tuned_session(request, self.model, measurements)
         except BaseException:
             self.model.close()
             raise
-        self.facts = TargetFacts(
-            path=request.path,
-            n_ctx=self.session.n_ctx,
-            n_ctx_train=self.model.n_ctx_train,
-            n_batch=self.session.n_batch,
-            n_threads=self.session.n_threads,
-            template_name=self.template.name,
-            template_variables=self.template.variables,
-            notes=self.template.notes,
-            has_mtp=has_mtp(self.model),
+
+    @property
+    def facts(self) -> TargetFacts:
+        """What is loaded, and how it runs."""
+        session, model, template = self.session, self.model, self.template
+        return TargetFacts(
+            path=self._request.path,
+            n_ctx=session.n_ctx,
+            n_ctx_train=model.n_ctx_train,
+            n_batch=session.n_batch,
+            n_threads=session.n_threads,
+            n_threads_batch=session.n_threads_batch,
+            flash_attention=session.flash_attention,
+            template_name=template.name,
+            template_variables=template.variables,
+            notes=template.notes,
+            has_mtp=has_mtp(model),
         )
 
     def _choose_template(self, request: LoadRequest) -> ChatTemplate:
@@ -138,10 +147,32 @@ class Target:
             return self._draft_facts()
         self._draft = None
         self.session.set_drafter(NullDrafter())
+        if request.path is not None and _same_file(request.path, self.model.path):
+            self._compute_exactly()
         drafter = open_drafter(request, self.model, self.session, self._measurements)
         self.session.set_drafter(drafter)
         self._draft, self._drafter = request, drafter
         return self._draft_facts()
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Compute with so many threads from the next pass on, 0 being what measured best.
+
+        Between answers. A drafter is opened anew; raises `UserError` where that fails.
+        """
+        self._request = replace(self._request, n_threads=n_threads, n_threads_batch=n_threads_batch)
+        tune_threads(self._request, self.session, self._measurements)
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            self.set_draft(draft)
+
+    def _compute_exactly(self) -> None:
+        """Let passes over several tokens round as those over one do, which a model that drafts
+        for itself shows: everything it drafts is then accepted."""
+        if self.session.flash_attention or self._request.flash_attention is not None:
+            return
+        before = self.session
+        self.session = tuned_session(self._request, self.model, self._measurements, exact=True)
+        before.close()
 
     def _draft_facts(self) -> DraftFacts:
         assert self._draft is not None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_MAX_THREADS = 512  # GGML_MAX_N_THREADS
 THEMES = ("system", "light", "dark")
 
 _ESCAPED = "$escaped"
@@ -164,6 +165,8 @@ def _fits(name: str, value: object) -> bool:
         return value in THEMES
     if name == "n_ctx":
         return type(value) is int and 0 <= value < 2**32  # as wide as llama.cpp's own
+    if name in ("n_threads", "n_threads_batch"):
+        return type(value) is int and 0 <= value <= _MAX_THREADS
     if isinstance(default, tuple):
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return isinstance(value, type(default))

@@ -30,6 +30,7 @@ from slipstream.ui.theme import theme
 
 RECENT_MODELS = 8
 _SAVE_MS = 400
+_SETTLE_MS = 400  # a slider passes many values on its way
 _EMPTY_TITLE = "What would you like to talk about?"
 _EMPTY_BODY = "Everything stays on this computer."
 
@@ -62,6 +63,10 @@ class ChatController(QObject):
         self._save_soon.setSingleShot(True)
         self._save_soon.setInterval(_SAVE_MS)
         self._save_soon.timeout.connect(self._save_when_quiet)
+        self._set_threads_soon = QTimer(self)
+        self._set_threads_soon.setSingleShot(True)
+        self._set_threads_soon.setInterval(_SETTLE_MS)
+        self._set_threads_soon.timeout.connect(self._set_threads)
         self._drafting = DraftController(
             window.cockpit, engine, self._preferences.drafts, self._preferences.recent_drafts
         )
@@ -88,13 +93,16 @@ class ChatController(QObject):
         cockpit.target_picker.cancel_requested.connect(self._engine.cancel_load)
         cockpit.draft_tools.colours_switched.connect(self._show_accepted)
         cockpit.sampler_panel.settings_changed.connect(self._keep_sampler)
+        cockpit.threads_panel.changed.connect(self._change_threads)
         cockpit.system_prompt.changed.connect(self._keep_system_prompt)
         cockpit.template_variables.changed.connect(self._keep_template_variables)
 
     def _connect_engine(self) -> None:
+        cockpit = self._window.cockpit
         self._engine.state_changed.connect(self._show_state)
         self._engine.load_progressed.connect(self._show_load_progress)
         self._engine.model_loaded.connect(self._show_loaded)
+        self._engine.computing_changed.connect(cockpit.threads_panel.show_facts)
         self._engine.load_failed.connect(self._show_load_failure)
         self._engine.load_cancelled.connect(self._show_load_cancelled)
         self._engine.frame_ready.connect(self._show_frame)
@@ -106,6 +114,7 @@ class ChatController(QObject):
         window, kept = self._window, self._preferences
         window.restore_arrangement(kept.window_geometry, kept.window_layout)
         window.cockpit.sampler_panel.set_settings(settings_from_values(kept.sampler))
+        window.cockpit.threads_panel.set_threads(kept.n_threads, kept.n_threads_batch)
         window.cockpit.draft_tools.colours_switch.setChecked(kept.shows_accepted)
         self._show_entries()
         self._show_state(self._engine.state)
@@ -136,6 +145,7 @@ class ChatController(QObject):
         """End answer and engine, keep what was written, then close the stores."""
         geometry, layout = self._window.save_arrangement()
         self._remember(window_geometry=geometry, window_layout=layout)
+        self._set_threads_soon.stop()
         self._engine.shut_down()
         self._save_soon.stop()
         self._save_preferences()
@@ -350,7 +360,15 @@ class ChatController(QObject):
     def _load(self, path: Path) -> None:
         self._loading = path
         self._window.cockpit.target_picker.show_loading(entry_of(path).name, None)
-        self._engine.load(LoadRequest(path, n_ctx=self._preferences.n_ctx))
+        n_threads, n_threads_batch = self._window.cockpit.threads_panel.threads()
+        self._engine.load(
+            LoadRequest(
+                path,
+                n_ctx=self._preferences.n_ctx,
+                n_threads=n_threads,
+                n_threads_batch=n_threads_batch,
+            )
+        )
 
     @Slot(float)
     def _show_load_progress(self, fraction: float) -> None:
@@ -371,6 +389,7 @@ class ChatController(QObject):
         cockpit.template_variables.set_variables(
             facts.template_variables, self._preferences.template_variables
         )
+        cockpit.threads_panel.show_facts(facts)
         cockpit.throughput.reset()
         self._drafting.set_target(facts)
         self._show_context(0)
@@ -437,6 +456,16 @@ class ChatController(QObject):
         self._window.transcript.show_accepted(shown)
         self._drafting.show_tools()
         self._remember(shows_accepted=shown)
+
+    @Slot()
+    def _change_threads(self) -> None:
+        n_threads, n_threads_batch = self._window.cockpit.threads_panel.threads()
+        self._remember(n_threads=n_threads, n_threads_batch=n_threads_batch)
+        self._set_threads_soon.start()
+
+    @Slot()
+    def _set_threads(self) -> None:
+        self._engine.set_threads(*self._window.cockpit.threads_panel.threads())
 
     @Slot()
     def _keep_drafts(self) -> None:

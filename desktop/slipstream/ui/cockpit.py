@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil  # type: ignore[import-untyped]
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
@@ -17,6 +18,7 @@ from slipstream.ui.sampler_panel import SamplerPanel
 from slipstream.ui.system_prompt import SystemPromptEditor
 from slipstream.ui.template_variables import TemplateVariablesEditor
 from slipstream.ui.theme import SPACE_L, SPACE_M
+from slipstream.ui.threads_panel import ThreadsPanel
 
 WIDTH = 320
 
@@ -42,6 +44,7 @@ class Cockpit(QScrollArea):
         self.template_variables = TemplateVariablesEditor()
         self.system_prompt = SystemPromptEditor()
         self.sampler_panel = SamplerPanel()
+        self.threads_panel = ThreadsPanel(psutil.cpu_count() or 1)
         column = QWidget()
         column.setObjectName("cockpit_column")
         layout = QVBoxLayout(column)
@@ -60,6 +63,7 @@ class Cockpit(QScrollArea):
         layout.addWidget(self.template_variables)
         layout.addWidget(self.system_prompt)
         layout.addWidget(self.sampler_panel)
+        layout.addWidget(self.threads_panel)
         layout.addStretch(1)
         self.setWidget(column)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -59,12 +60,22 @@ def test_what_is_unusable_counts_as_unknown(name: str, value: object) -> None:
     assert PaceMemory(store, "a").load() is None
 
 
+@dataclass(frozen=True)
+class Computing:
+    """How a session computes."""
+
+    n_threads: int = 2
+    n_threads_batch: int = 2
+    flash_attention: bool = True
+
+
 def test_the_key_names_files_way_and_machine_but_no_folder(tmp_path: Path) -> None:
     target = tmp_path / "target.gguf"
     target.write_bytes(b"12345")
-    key = pair_key(target, tmp_path / "gone.gguf", "draft-model", 2)
+    key = pair_key(target, tmp_path / "gone.gguf", "draft-model", Computing())
     assert "target.gguf (5)" in key
     assert "draft-model" in key
     assert str(tmp_path) not in key
-    assert key != pair_key(target, None, "draft-model", 2)
-    assert key != pair_key(target, tmp_path / "gone.gguf", "draft-model", 1)
+    assert key != pair_key(target, None, "draft-model", Computing())
+    for other in (Computing(1), Computing(2, 1), Computing(flash_attention=False)):
+        assert key != pair_key(target, tmp_path / "gone.gguf", "draft-model", other)

@@ -63,7 +63,7 @@ def _paced(
     session: GenerationSession,
     store: MeasurementStore | None,
 ) -> Drafter:
-    key = pair_key(target.path, request.path, str(kind), session.n_threads)
+    key = pair_key(target.path, request.path, str(kind), session)
     memory = PaceMemory(store, key)
     settings = request.settings
     profile = memory.load()
@@ -99,7 +99,9 @@ def _open(
                 n_ctx=session.n_ctx,
                 n_batch=session.n_batch,
                 n_threads=request.n_threads or session.n_threads,
+                n_threads_batch=request.n_threads or session.n_threads_batch,
                 cache_type=request.cache_type,
+                flash_attention=session.flash_attention,
             ),
             request.settings,
             abort=session.abort,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 from slipstream.chat.ports import MeasurementStore
+from slipstream.engine.machine import machine_name
 from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostProfile
 from slipstream.engine.speculation.paced_drafter import PaceProfile
@@ -37,11 +36,28 @@ class PaceMemory:
             self._store.save(self._key, _values(profile))
 
 
-def pair_key(target: Path, draft: Path | None, kind: str, n_threads: int) -> str:
-    """Names a pair of models, the way to draft and the machine; moved files keep their name."""
+class Computed(Protocol):
+    """How a session computes."""
+
+    @property
+    def n_threads(self) -> int:
+        """Threads for one token at a time."""
+
+    @property
+    def n_threads_batch(self) -> int:
+        """Threads for several tokens at once."""
+
+    @property
+    def flash_attention(self) -> bool:
+        """Whether with flash attention."""
+
+
+def pair_key(target: Path, draft: Path | None, kind: str, computed: Computed) -> str:
+    """Names a pair of models, how they compute and the machine; moved files keep their name."""
     files = " + ".join(_named(path) for path in (target, draft) if path is not None)
-    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-    return f"pace: {files}, {kind}, {n_threads} threads, {machine}"
+    threads = f"{computed.n_threads} and {computed.n_threads_batch} threads"
+    attention = "flash attention" if computed.flash_attention else "plain attention"
+    return f"pace: {files}, {kind}, {threads}, {attention}, {machine_name()}"
 
 
 def _named(path: Path) -> str:
