@@ -12,7 +12,7 @@ from models.tiny_llama import build_other_vocabulary_llama, build_tiny_llama
 from models.vocabulary import CHATML
 from slipstream import cli
 from slipstream.chat.records import SpeculationStatistics
-from slipstream.engine.benchmark import Run, compare
+from slipstream.engine.benchmark import BesideFixed, Run, beside_best_fixed, compare
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,8 @@ def test_every_way_is_measured_beside_plain_decoding(
     assert drafted["acceptance_rate"] == 1.0  # the draft is the target itself
     assert drafted["mean_accepted_length"] == 3.0
     assert drafted["ratio"] > 0
+    assert found["beside_best_fixed"].keys() == {"prompt-lookup auto", "target auto"}
+    assert found["beside_best_fixed"]["target auto"]["best"] == ["target depth 2"]
     assert (folder / "data" / "measurements.json").is_file()
 
 
@@ -118,3 +120,23 @@ def test_ratios_are_taken_between_runs_of_one_place() -> None:
     assert found.depths == {4: 40}
     assert compare(runs, "draft", "a").ratio == 1.75
     assert compare(runs, "nobody").ratio is None
+
+
+def test_the_best_fixed_depth_is_chosen_on_other_runs_than_it_is_judged_by() -> None:
+    """A depth that was lucky in one half would look 2.0 times as fast if judged by that half."""
+    rates = {  # by variant: the speed in each of two repeats
+        "plain": (10.0, 10.0),
+        "depth 1": (20.0, 10.0),
+        "depth 2": (11.0, 12.0),
+        "auto": (12.0, 11.0),
+    }
+    runs = [
+        run_of(variant, "a", repeat, rate)
+        for variant, pair in rates.items()
+        for repeat, rate in enumerate(pair)
+    ]
+    found = beside_best_fixed(runs, "auto", ["depth 1", "depth 2"])
+    # chosen on the first repeat: depth 1, judged 11 / 10; on the second: depth 2, judged 12 / 11
+    assert found == BesideFixed(pytest.approx((11 / 10 + 12 / 11) / 2), ("depth 1", "depth 2"))
+    assert beside_best_fixed(runs, "auto", ["depth 2"], "b") is None
+    assert beside_best_fixed(runs[::2], "auto", ["depth 1", "depth 2"]) is None  # one repeat

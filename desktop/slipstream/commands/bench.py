@@ -142,12 +142,22 @@ def _print(
     *,
     as_object: bool,
 ) -> None:
-    from slipstream.engine.benchmark import compare
+    from slipstream.engine.benchmark import beside_best_fixed, compare
 
-    names = [variant.name for variant in benchmark.variants if variant.name not in skipped]
+    used = [variant for variant in benchmark.variants if variant.name not in skipped]
+    names = [variant.name for variant in used]
     whole = {name: compare(runs, name) for name in names}
     by_task = {
         name: {task: compare(runs, name, task) for task in benchmark.tasks} for name in names
+    }
+    beside = {
+        variant.name: beside_best_fixed(
+            runs,
+            variant.name,
+            [other.name for other in used if other.source == variant.source and not other.is_auto],
+        )
+        for variant in used
+        if variant.is_auto
     }
     if as_object:
         shown = {
@@ -170,6 +180,11 @@ def _print(
                 }
                 for name in names
             ],
+            "beside_best_fixed": {
+                name: {"ratio": found.ratio, "best": list(found.best)}
+                for name, found in beside.items()
+                if found is not None
+            },
             "skipped": [
                 {"variant": name, "reason": f"{error.title} {error.detail}".strip()}
                 for name, error in skipped.items()
@@ -184,6 +199,10 @@ def _print(
         cells = "  ".join(f"{_ratio(by_task[name][task]):>9}" for task in tasks)
         found = whole[name]
         print(f"{name:{width}}  {found.tokens_per_second:5.1f}  {_ratio(found):>5}  {cells}")
+    for name, against in beside.items():
+        if against is not None:
+            best = " or ".join(against.best)
+            print(f"{name}: {against.ratio:.2f}× of the best fixed depth ({best})")
     for name, error in skipped.items():
         print(f"{name}: left out. {error.title} {error.detail}", file=sys.stderr)
 

@@ -62,6 +62,16 @@ class Variant:
     name: str
     request: DraftRequest | None
 
+    @property
+    def is_auto(self) -> bool:
+        """Whether it drafts only as far as it pays."""
+        return self.request is not None and self.request.pace is Pace.AUTO
+
+    @property
+    def source(self) -> tuple[object, ...] | None:
+        """What drafts, at whatever pace; None for plain decoding."""
+        return None if self.request is None else (self.request.kind, self.request.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -255,6 +265,47 @@ def compare(runs: Sequence[Run], variant: str, task: str | None = None) -> Compa
         1 + accepted / rounds if rounds else None,
         dict(sorted(depths.items())),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BesideFixed:
+    """The auto pace beside the fixed depth that was best.
+
+    Which one that is was chosen on half of the runs, and `ratio` is the median of paired speeds on
+    the other half, for both halves in turn: chosen and compared on the same runs, the best of
+    several would owe part of its lead to chance. `best` are the depths that were chosen.
+    """
+
+    ratio: float
+    best: tuple[str, ...]
+
+
+def beside_best_fixed(
+    runs: Sequence[Run], auto: str, fixed: Sequence[str], task: str | None = None
+) -> BesideFixed | None:
+    """The variant `auto` beside the best of `fixed`; None with less than two repeats."""
+    ratios: list[float] = []
+    chosen: list[str] = []
+    for half in (0, 1):
+        picking = [run for run in runs if run.repeat % 2 == half]
+        judging = [run for run in runs if run.repeat % 2 != half]
+        speeds = {name: compare(picking, name, task).ratio for name in fixed}
+        known = {name: ratio for name, ratio in speeds.items() if ratio is not None}
+        if not known or not judging:
+            return None
+        best = max(known, key=lambda name: known[name])
+        chosen.append(best)
+        rates = {
+            (run.variant, _place(run)): run.tokens_per_second
+            for run in judging
+            if run.tokens >= FEWEST_TOKENS and task in (None, run.task)
+        }
+        ratios += [
+            rate / rates[best, place]
+            for (variant, place), rate in rates.items()
+            if variant == auto and rates.get((best, place))
+        ]
+    return BesideFixed(median(ratios), tuple(dict.fromkeys(chosen))) if ratios else None
 
 
 def _place(run: Run) -> tuple[str, float, int]:

@@ -249,6 +249,18 @@ def test_each_way_to_draft_has_an_account_of_its_own() -> None:
     assert ledger.may_lose("prompt-lookup", 0.05, credit=0.0, share=0.01)
 
 
+def test_what_asking_costs_is_not_held_against_what_was_asked() -> None:
+    """Looking a text up takes some time in every round, and is worth it once a match comes."""
+    pacer = Pacer(CostModel(CostProfile({1: 0.01, 8: 0.02})), {})
+    lookup = DrafterKind.PROMPT_LOOKUP
+    pacer.acceptance(lookup)
+    pacer.observe(TargetPass(8, 0.02, 0.0, 0, (1,)), lookup, 0.0)  # one draft was refused
+    for _ in range(300):
+        pacer.observe(TargetPass(1, 0.01, 0.0, 0, (1,)), DrafterKind.NONE, 0.0002)
+    assert pacer.allows(lookup, rate=300.0)
+    assert not pacer.allows(lookup, rate=101.0)  # plain decoding makes 100
+
+
 def test_what_was_not_lost_long_ago_is_not_saved_up() -> None:
     ledger = Ledger()
     for _ in range(10_000):

@@ -82,7 +82,7 @@ def test_truncating_leaves_what_growing_alone_would(
             index.append(token)
         expected += more
         assert index.tokens == expected
-        assert index._next == index_of(expected)._next
+        assert index._latest == index_of(expected)._latest
 
 
 def test_the_drafter_follows_the_history_and_its_limits() -> None:

@@ -22,6 +22,7 @@ from slipstream.engine.speculation.pacer import Pacer, acceptance_model
 from slipstream.engine.speculation.prompt_lookup import PromptLookupDrafter
 
 _KEPT_AFTER = 32  # rounds; what was learnt of fewer waits for the next answer
+_TOLD_EVERY = 8  # rounds; nobody reads faster
 _MANY_BEHIND = 16  # tokens; fewer are part of a draft's first step
 _LOOKUP = DrafterKind.PROMPT_LOOKUP
 
@@ -68,6 +69,7 @@ class PacedDrafter(Drafter):
         self._foreseen_confidences: tuple[float, ...] = ()
         self._plain_at: float | None = None  # when a plain round was seen last
         self._depth = 0
+        self._told, self._told_at = PaceStatus(0, None, None, None), -_TOLD_EVERY
 
     @property
     def kind(self) -> DrafterKind:
@@ -88,10 +90,13 @@ class PacedDrafter(Drafter):
         )
 
     def status(self) -> PaceStatus:
-        """What the pacer does now."""
-        age = None if self._plain_at is None else self._clock() - self._plain_at
-        pacer = self.pacer
-        return PaceStatus(self._depth, pacer.measured_gain, pacer.predicted_gain, age)
+        """What the pacer does now; renewed every few rounds, and whenever the depth changes."""
+        if self._rounds - self._told_at >= _TOLD_EVERY or self._told.depth != self._depth:
+            self._told_at = self._rounds
+            age = None if self._plain_at is None else self._clock() - self._plain_at
+            pacer = self.pacer
+            self._told = PaceStatus(self._depth, pacer.measured_gain, pacer.predicted_gain, age)
+        return self._told
 
     def configure(self, settings: DraftSettings) -> None:
         """Take other settings; `n_draft_max` is the longest draft ever made."""
@@ -148,8 +153,8 @@ class PacedDrafter(Drafter):
         if self._lookup is not None:
             found = self._lookup.draft(history, limit, guide)
         if found.tokens and pacer.costs.is_known:
-            count, _ = pacer.worth(_LOOKUP, found.confidences)
-            if count and pacer.allows(_LOOKUP):
+            count, rate = pacer.worth(_LOOKUP, found.confidences)
+            if count and pacer.allows(_LOOKUP, rate):
                 self._forget_foreseen()
                 return Draft(found.tokens[:count], _LOOKUP, found.confidences[:count])
         if found.tokens and not self._foreseen:
@@ -224,7 +229,7 @@ class PacedDrafter(Drafter):
         self._foreseen, self._foreseen_at, self._foreseen_confidences = (), 0, ()
 
     def _keep_profile(self) -> None:
-        self._rounds = 0
+        self._rounds, self._told_at = 0, -_TOLD_EVERY
         self._keep(self.profile())
 
     def close(self) -> None:

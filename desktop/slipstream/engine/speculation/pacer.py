@@ -78,7 +78,7 @@ class Pacer:
         self._since_plain = 0
         self._rate = 0.0  # the best known tokens per second, for the draft being made
         self._predicted: dict[str, float] = {}
-        self._latest_kind = ""  # what was drafted with last
+        self._drafted_before = ""  # the way to draft of the round before
         self._not_faded = 0  # plain rounds
         self._spent = 0.0  # recent rounds' seconds, and what plain ones would have taken
         self._plain = 0.0
@@ -172,9 +172,14 @@ class Pacer:
         self._predicted[kind] = best_rate * self.plain_seconds
         return best, best_rate
 
-    def allows(self, kind: str) -> bool:
-        """Whether a draft that is thought to pay may be verified: not while too much was lost."""
-        return not self._needs_plain_round() and self._may_lose(kind, 0.0)
+    def allows(self, kind: str, rate: float) -> bool:
+        """Whether a draft may be verified that is thought to give so many tokens per second.
+
+        Not while too much was lost; and of the guesses for many depths the best is likely to be
+        too good, so that it has to be clearly better than plain decoding.
+        """
+        gain = rate * self.plain_seconds
+        return gain >= STARTS_AT and not self._needs_plain_round() and self._may_lose(kind, 0.0)
 
     def observe(self, seen: TargetPass, kind: str, draft_seconds: float) -> None:
         """A round ended, after a draft of this kind that took so long (0 for none)."""
@@ -191,9 +196,10 @@ class Pacer:
         plain = count * self.plain_seconds
         if seen.rows == 1:  # a slow moment is nobody's loss, but a change back to one row is
             plain += seen.seconds - expected
-        if kind in self._acceptance:
-            self._latest_kind = kind  # a plain round after it may still be dearer for it
-        self._ledger.add(self._latest_kind, spent, plain)
+        drafted = kind in self._acceptance
+        # a plain round right after a draft is dearer for it; those that follow are nobody's
+        self._ledger.add(kind if drafted else self._drafted_before, spent, plain)
+        self._drafted_before = kind if drafted else ""
         self._spent = _WINDOW * self._spent + spent
         self._plain = _WINDOW * self._plain + plain
 
