@@ -97,6 +97,19 @@ class AcceptanceModel:
         rate, seen = self.at_position(position), counts.seen + _PRIOR_WEIGHT
         return min(_NEARLY_CERTAIN, rate + _DOUBT * math.sqrt(rate * (1 - rate) / seen))
 
+    def at_worst(self, position: int, confidence: float) -> float:
+        """What the token may well turn out to have only: a lower bound, by both signs."""
+        here = self._positions.get(position) or _Counts()
+        alike = self._bins.get(_bin(confidence)) or _Counts()
+        bounds = [
+            rate - _DOUBT * math.sqrt(rate * (1 - rate) / (counts.seen + _PRIOR_WEIGHT))
+            for rate, counts in (
+                (self.at_position(position), here),
+                (self.at_confidence(confidence), alike),
+            )
+        ]
+        return max(0.0, bounds[1] if position == 0 else sum(bounds) / 2)
+
     def begin_answer(self) -> None:
         """Another text begins: it is taken for one like all before."""
         for counts in (*self._positions.values(), *self._bins.values()):
@@ -122,9 +135,12 @@ class AcceptanceModel:
         The token after those was refused; nothing is known of the ones behind it.
         """
         for index, confidence in enumerate(confidences[: accepted + 1]):
-            stands = index < accepted
-            self._positions.setdefault(index, _Counts()).add(stands)
-            self._bins.setdefault(_bin(confidence), _Counts()).add(stands)
+            self.observe_token(index, confidence, index < accepted)
+
+    def observe_token(self, position: int, confidence: float, stands: bool) -> None:
+        """The token at this position of a draft stands or not; those before it do."""
+        self._positions.setdefault(position, _Counts()).add(stands)
+        self._bins.setdefault(_bin(confidence), _Counts()).add(stands)
 
     def profile(self) -> AcceptanceProfile:
         """The counts as they stand, to be kept."""

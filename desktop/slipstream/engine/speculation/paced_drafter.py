@@ -153,8 +153,8 @@ class PacedDrafter(Drafter):
         if self._lookup is not None:
             found = self._lookup.draft(history, limit, guide)
         if found.tokens and pacer.costs.is_known:
-            count, rate = pacer.worth(_LOOKUP, found.confidences)
-            if count and pacer.allows(_LOOKUP, rate):
+            count = pacer.worth_unasked(_LOOKUP, found.confidences)
+            if count:
                 self._forget_foreseen()
                 return Draft(found.tokens[:count], _LOOKUP, found.confidences[:count])
         if found.tokens and not self._foreseen:
@@ -216,12 +216,13 @@ class PacedDrafter(Drafter):
         """Learn from what prompt lookup expected, now that the target has written on."""
         if not self._foreseen:
             return
+        acceptance = self.pacer.acceptance(_LOOKUP)
         for token in tokens:
-            came_true = self._foreseen[self._foreseen_at] == token
-            self._foreseen_at += came_true
+            at = self._foreseen_at
+            came_true = self._foreseen[at] == token
+            acceptance.observe_token(at, self._foreseen_confidences[at], came_true)
+            self._foreseen_at += 1
             if not came_true or self._foreseen_at == len(self._foreseen):
-                seen = self._foreseen_confidences[: self._foreseen_at + (not came_true)]
-                self.pacer.acceptance(_LOOKUP).observe(seen, self._foreseen_at)
                 self._forget_foreseen()
                 return
 

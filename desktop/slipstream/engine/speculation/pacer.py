@@ -7,6 +7,7 @@ and k draft steps. The depth is the k ≥ 0 with the best E(k) / R(k); 0 is plai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from slipstream.engine.speculation.acceptance_model import AcceptanceModel, AcceptanceProfile
@@ -17,12 +18,13 @@ STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down 
 ENDS_AT = 1.01
 LOSS_SHARE = 0.01  # of recent time, the most that trying may cost
 RECENT = 1 - 1 / 256  # weight of earlier rounds: what was not lost long ago is not saved up
-CREDIT_PASSES = 1.0  # plain passes' worth of time that may be lost before anything is known
+CREDIT_PASSES = 0.5  # plain passes' worth of time that may be lost besides
 PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
 _WINDOW = 0.97  # weight of earlier rounds in the measured gain
 _UNTRIED = 0.25  # share of a predicted saving to count on before anything was verified
 _TRIED = 8.0  # observations after which half of the rest is counted on too
 _FADED_EVERY = 16  # plain rounds
+_STAKE = 0.5  # of what may be lost, the most that one draft may lose which nobody was asked for
 _HORIZON = 192  # tokens an answer is thought to have still, however many it may have
 
 
@@ -35,7 +37,7 @@ class Ledger:
     """What each way to draft has saved lately against plain decoding, in seconds.
 
     Each has its own account, negative when it lost: one that pays off is not stopped for what
-    another has lost, nor does it pay for that.
+    another has lost, nor does it pay for that. What an answer has won may be lost again in it.
     """
 
     def __init__(self) -> None:
@@ -53,14 +55,14 @@ class Ledger:
             self._saved[each] *= RECENT
         self._saved[kind] = self.saved(kind) + plain - spent
 
-    def may_lose(self, kind: str, seconds: float, credit: float, share: float) -> bool:
-        """Whether this way may lose so much more, of a `share` of the time and some credit.
+    def begin_answer(self) -> None:
+        """What was saved in earlier answers does not pay for a loss in this one."""
+        for kind, saved in self._saved.items():
+            self._saved[kind] = min(saved, 0.0)
 
-        What was saved earlier counts up to the credit only, so that a good stretch does not pay
-        for a long bad one.
-        """
-        saved = self._saved[kind] = min(self.saved(kind), credit)
-        return saved - seconds >= -(share * self.elapsed + credit)
+    def left(self, kind: str, credit: float, share: float) -> float:
+        """How much this way may lose now: a `share` of the time, the credit, what it has saved."""
+        return share * self.elapsed + credit + self.saved(kind)
 
 
 class Pacer:
@@ -92,6 +94,7 @@ class Pacer:
 
     def begin_answer(self) -> None:
         """Another text begins."""
+        self._ledger.begin_answer()
         for acceptance in self._acceptance.values():
             acceptance.begin_answer()
 
@@ -127,7 +130,7 @@ class Pacer:
         # reading a conversation is an outlay; the less was seen, the surer its return must be
         seen = self.acceptance(kind).seen
         trusted = _UNTRIED + (1 - _UNTRIED) * seen / (seen + _TRIED)
-        if gain >= needed and trusted * saving > catch_up and self._may_lose(kind, 0.0):
+        if gain >= needed and trusted * saving > catch_up and self._left(kind) >= 0:
             self._drafting.add(kind)
             self._rate = max(rate, 1 / self.plain_seconds)
             return limit
@@ -136,7 +139,7 @@ class Pacer:
             return 0  # it would not pay even if much went well
         loss = self.costs.pass_seconds(2) + self.costs.step_seconds(kind) - self.plain_seconds
         loss = catch_up + max(loss, 0.1 * self.plain_seconds)
-        return 1 if self._may_lose(kind, loss) else 0
+        return 1 if loss <= self._left(kind) else 0
 
     def goes_on(self, kind: str, confidences: Sequence[float], limit: int) -> bool:
         """Whether to draft another token after tokens of these confidences."""
@@ -153,10 +156,19 @@ class Pacer:
                 return True
         return False
 
-    def worth(self, kind: str, confidences: Sequence[float]) -> tuple[int, float]:
+    def worth(
+        self,
+        kind: str,
+        confidences: Sequence[float],
+        *,
+        at_stake: float = math.inf,
+        at_worst: bool = False,
+    ) -> tuple[int, float]:
         """How many of these drafted tokens to verify, and the tokens per second expected of it.
 
-        (0, plain decoding's rate) where it is better to verify none.
+        (0, plain decoding's rate) where it is better to verify none. No more than `at_stake`
+        seconds are lost where all are refused. With `at_worst` the tokens are taken to be no more
+        likely than they surely are.
         """
         costs, rate = self.costs, 1 / self.plain_seconds
         plain = costs.next_pass_seconds(1) + self._sample_seconds
@@ -164,22 +176,31 @@ class Pacer:
         back = costs.change_seconds if costs.latest_rows == 1 else 0.0
         best, most, best_rate = 0, 1.0 - rate * plain, rate
         expected = 1.0
-        for index, chance in enumerate(self._chances(kind, confidences)):
+        likely = self._lower_bounds if at_worst else self._chances
+        for index, chance in enumerate(likely(kind, confidences)):
             expected += chance
             seconds = costs.next_pass_seconds(index + 2) + back + self._sample_seconds
+            if seconds - plain > at_stake:
+                break
             if expected - rate * seconds > most:
                 best, most, best_rate = index + 1, expected - rate * seconds, expected / seconds
         self._predicted[kind] = best_rate * self.plain_seconds
         return best, best_rate
 
-    def allows(self, kind: str, rate: float) -> bool:
-        """Whether a draft may be verified that is thought to give so many tokens per second.
+    def worth_unasked(self, kind: str, confidences: Sequence[float]) -> int:
+        """How many tokens to verify of a draft that cost nothing.
 
-        Not while too much was lost; and of the guesses for many depths the best is likely to be
-        too good, so that it has to be clearly better than plain decoding.
+        Of the guesses for many depths the best is likely to be too good: it has to be clearly
+        better than plain decoding, or to pay even at the worst. What it may cost is then all that
+        may still be lost, else a part of it, so that drafts grow as they turn out right.
         """
-        gain = rate * self.plain_seconds
-        return gain >= STARTS_AT and not self._needs_plain_round() and self._may_lose(kind, 0.0)
+        left = self._left(kind)
+        if self._needs_plain_round() or left <= 0:
+            return 0
+        surely, _ = self.worth(kind, confidences, at_stake=left, at_worst=True)
+        count, rate = self.worth(kind, confidences, at_stake=_STAKE * left)
+        likely = count if rate * self.plain_seconds >= STARTS_AT else 0
+        return max(surely, likely)
 
     def observe(self, seen: TargetPass, kind: str, draft_seconds: float) -> None:
         """A round ended, after a draft of this kind that took so long (0 for none)."""
@@ -196,6 +217,8 @@ class Pacer:
         plain = count * self.plain_seconds
         if seen.rows == 1:  # a slow moment is nobody's loss, but a change back to one row is
             plain += seen.seconds - expected
+        if not self._ledger.elapsed:  # begin as after a long time without a loss
+            self._ledger.elapsed = self.plain_seconds / (1 - RECENT)
         drafted = kind in self._acceptance
         # a plain round right after a draft is dearer for it; those that follow are nobody's
         self._ledger.add(kind if drafted else self._drafted_before, spent, plain)
@@ -214,10 +237,11 @@ class Pacer:
     def _needs_plain_round(self) -> bool:
         return self._since_plain >= PLAIN_EVERY
 
-    def _may_lose(self, kind: str, seconds: float) -> bool:
+    def _left(self, kind: str) -> float:
+        """How many seconds drafting this way may lose now; negative where too many were lost."""
         ways = max(1, len(self._acceptance))
         credit = CREDIT_PASSES * self.plain_seconds / ways
-        return self._ledger.may_lose(kind, seconds, credit, LOSS_SHARE / ways)
+        return self._ledger.left(kind, credit, LOSS_SHARE / ways)
 
     def _best_rate(self, kind: str, limit: int, *, at_best: bool = False) -> float:
         """The tokens per second of the best depth from 1 on, as expected or as it may well be."""
@@ -238,5 +262,13 @@ class Pacer:
         for index, confidence in enumerate(confidences):
             own = acceptance.at_confidence(confidence)
             chance *= own if index == 0 else (own + acceptance.at_position(index)) / 2
+            chances.append(chance)
+        return chances
+
+    def _lower_bounds(self, kind: str, confidences: Sequence[float]) -> list[float]:
+        """The same at the worst."""
+        acceptance, chances, chance = self.acceptance(kind), [], 1.0
+        for index, confidence in enumerate(confidences):
+            chance *= acceptance.at_worst(index, confidence)
             chances.append(chance)
         return chances
