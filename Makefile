@@ -15,7 +15,7 @@ else
 BOOTSTRAP = @$(PYTHON) packaging/bootstrap.py
 endif
 
-.PHONY: help run test test-slow lint peers lock clean
+.PHONY: help run test test-slow lint peers server lock clean
 
 help:
 	@echo "make run        set up what is missing and start Slipstream (ARGS=...)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-slow  the same with the slow tests alone"
 	@echo "make lint       the checks alone"
 	@echo "make peers      install what some slow tests and benchmarks compare with"
+	@echo "make server     build llama.cpp's own server, which a benchmark compares with"
 	@echo "make lock       write packaging/requirements/*.lock anew (ARGS=--upgrade)"
 	@echo "make clean      remove what tools left; keeps .venv, .cache and the models"
 
@@ -40,6 +41,9 @@ lint:
 
 peers:
 	$(BOOTSTRAP) setup-peers
+
+server:
+	$(BOOTSTRAP) setup-server
 
 lock:
 	$(BOOTSTRAP) lock $(ARGS)

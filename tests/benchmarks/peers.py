@@ -1,6 +1,7 @@
 """Slipstream beside llama-cpp-python's high-level class and llama.cpp's own server.
 
-`make peers`, then `python tests/benchmarks/peers.py [--target FILE] [--draft FILE] [--repeat N]`.
+`make peers` (xllamacpp) and `make server` (the server, built like our library), then
+`python tests/benchmarks/peers.py [--target FILE] [--draft FILE] [--repeat N]`.
 Same files, threads, prompts and tokens at temperature 0; all programs are loaded, each in a process
 of its own, and answer every prompt in turn, so that each ratio is one of neighbours in time. Speeds
 are those from an answer's first token to its last.
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "packaging")]
 
+from bootstrap_steps.layout import Layout  # noqa: E402
 from models.quantised import quantised  # noqa: E402
 from slipstream.chat.records import Message, Role  # noqa: E402
 from slipstream.engine.benchmark import FEWEST_TOKENS, TASKS  # noqa: E402
@@ -31,15 +33,17 @@ from slipstream.engine.target import Target  # noqa: E402
 
 WORKER = ROOT / "tests" / "peers" / "worker.py"
 STARTER = ROOT / "resources" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+SERVER = Layout(ROOT).llama_server
 BASE = "llama-cpp-python"
 DEPTH = 3  # llama.cpp's own default
 
 CONTENDERS: dict[str, tuple[str, str]] = {
     BASE: ("llama-cpp-python", "none"),
     "llama-cpp-python, prompt lookup": ("llama-cpp-python", "lookup"),
-    "llama.cpp's server": ("xllamacpp", "none"),
-    "llama.cpp's server, n-gram": ("xllamacpp", "lookup"),
-    "llama.cpp's server, draft model": ("xllamacpp", "draft"),
+    "llama.cpp's server, built alike": ("server", "none"),
+    "llama.cpp's server (xllamacpp)": ("xllamacpp", "none"),
+    "xllamacpp, n-gram": ("xllamacpp", "lookup"),
+    "xllamacpp, draft model": ("xllamacpp", "draft"),
     "Slipstream": ("slipstream", "none"),
     "Slipstream, auto with prompt lookup": ("slipstream", "auto"),
     "Slipstream, auto with draft model": ("slipstream", "auto+draft"),
@@ -104,7 +108,11 @@ def measured(
     programs: dict[str, Program] = {}
     try:
         for name, (program, speculation) in CONTENDERS.items():
+            if program == "server" and not SERVER.is_file():
+                print("make server builds the server that is left out here", file=sys.stderr)
+                continue
             job = {
+                "server": str(SERVER),
                 "target": str(target),
                 "speculation": speculation.partition("+")[0],
                 "n_ctx": 2048,
@@ -158,9 +166,9 @@ def main() -> None:
         rates = measured(target, draft, options.repeat, options.max_tokens, options.threads)
     print(f"{target.name}, draft {draft.name}, {machine_name()}, {options.threads} threads")
     tasks = list(TASKS)
-    width = max(map(len, CONTENDERS))
+    width = max(map(len, rates))
     print(f"{'':{width}}  tok/s  ratio  " + "  ".join(f"{task:>9}" for task in tasks))
-    for name in CONTENDERS:
+    for name in rates:
         found = [rate for task in tasks for rate in rates[name][task] if rate == rate]
         cells = [ratio(rates, name, task) for task in (None, *tasks)]
         words = ["–" if cell is None else f"{cell:.2f}×" for cell in cells]

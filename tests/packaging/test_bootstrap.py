@@ -47,6 +47,7 @@ llama_build = importlib.import_module("bootstrap_steps.llama_build")
 packages = importlib.import_module("bootstrap_steps.packages")
 plan = importlib.import_module("bootstrap_steps.plan")
 requirements = importlib.import_module("bootstrap_steps.requirements")
+server_build = importlib.import_module("bootstrap_steps.server_build")
 stamps = importlib.import_module("bootstrap_steps.stamps")
 system_packages = importlib.import_module("bootstrap_steps.system_packages")
 
@@ -397,3 +398,45 @@ def test_ci_runs_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert "make test" in script.read_text("utf-8").splitlines()
     subprocess.run(["bash", "-n", script], check=True)
+
+
+# --- llama.cpp's own server, to compare with
+
+
+def _source_archive(folder: Path, *members: str) -> Path:
+    path = folder / "source.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in members:
+            entry = tarfile.TarInfo(name)
+            entry.size = 1
+            archive.addfile(entry, io.BytesIO(b"x"))
+    return path
+
+
+def test_the_source_is_found_in_the_archive(tmp_path: Path) -> None:
+    sdist = _source_archive(tmp_path, "p-1/vendor/llama.cpp/CMakeLists.txt", "p-1/README")
+    source = server_build._extracted(sdist, tmp_path / "out")
+    assert source == tmp_path / "out" / "p-1" / "vendor" / "llama.cpp"
+    assert (source / "CMakeLists.txt").read_bytes() == b"x"
+
+
+def test_an_archive_without_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(console.SetupError, match="source"):
+        server_build._extracted(_source_archive(tmp_path, "p-1/README"), tmp_path / "out")
+
+
+def test_an_archive_that_would_write_elsewhere_is_refused(tmp_path: Path) -> None:
+    sdist = _source_archive(tmp_path, "../vendor/llama.cpp/CMakeLists.txt")
+    with pytest.raises(tarfile.FilterError):
+        server_build._extracted(sdist, tmp_path / "out")
+
+
+def test_a_server_of_other_flags_is_built_anew(clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CMAKE_ARGS", raising=False)
+    assert not server_build.server_is_built(clone)
+    clone.llama_server.parent.mkdir(parents=True)
+    clone.llama_server.write_bytes(b"")
+    clone.llama_server.with_name("BUILD").write_text(packages.llama_key(clone))
+    assert server_build.server_is_built(clone)
+    monkeypatch.setenv("CMAKE_ARGS", "-DGGML_NATIVE=OFF")
+    assert not server_build.server_is_built(clone)

@@ -3,16 +3,20 @@
 `python tests/peers/worker.py PROGRAM` reads a job as one line of JSON, then a line for each prompt
 (token ids and the most tokens wanted), and prints a line of JSON for each: the tokens written and
 the seconds from the first to the last of them. PROGRAM is slipstream, llama-cpp-python (its
-high-level class) or xllamacpp (llama.cpp's own server): only that one is imported, since each
-carries a llama.cpp that must not meet another.
+high-level class), xllamacpp (llama.cpp's own server) or server (the same, as `make server` has
+built it): only that one is imported, since each carries a llama.cpp that must not meet another.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import socket
+import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,10 +114,55 @@ def xllamacpp(job: Job) -> Answer:
     return answer
 
 
+def server(job: Job) -> Answer:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        job["server"], "--model", job["target"], "--ctx-size", job["n_ctx"], "--parallel", 1,
+        "--threads", job["n_threads"], "--threads-batch", job["n_threads"],
+        "--host", "127.0.0.1", "--port", port,
+    ]  # fmt: skip
+    if job["speculation"] == "draft":
+        command += ["--model-draft", job["draft"], "--draft-max", job["n_draft_max"]]
+    process = subprocess.Popen(
+        [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    atexit.register(process.terminate)
+    address = f"http://127.0.0.1:{port}"
+    _wait_for(f"{address}/health", process)
+
+    def answer(prompt: list[int], max_tokens: int) -> tuple[int, float]:
+        asked = {
+            "prompt": prompt, "n_predict": max_tokens, "temperature": 0, "cache_prompt": False
+        }  # fmt: skip
+        request = urllib.request.Request(
+            f"{address}/completion",
+            json.dumps(asked).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as response:
+            timings = json.load(response)["timings"]
+        return timings["predicted_n"], timings["predicted_ms"] / 1e3
+
+    return answer
+
+
+def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(address):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError("the server ended")
+
+
 PROGRAMS = {
     "slipstream": slipstream,
     "llama-cpp-python": llama_cpp_python,
     "xllamacpp": xllamacpp,
+    "server": server,
 }
 
 
