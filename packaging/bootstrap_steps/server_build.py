@@ -5,6 +5,7 @@ The same source, compiler and flags as the library that Slipstream uses.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tarfile
 import tempfile
@@ -47,7 +48,7 @@ def build_server(layout: Layout, console: Console) -> None:
         build = Path(name) / "build"
         cmake = str(layout.script("cmake"))
         for command in (
-            [cmake, "-G", "Ninja", "-S", source, "-B", build, *flags.split(), *_ALONE],
+            [cmake, "-G", "Ninja", "-S", source, "-B", build, *shlex.split(flags), *_ALONE],
             [cmake, "--build", build, "--target", "llama-server"],
         ):
             console.run(
@@ -63,6 +64,8 @@ def build_server(layout: Layout, console: Console) -> None:
 
 def _extracted(sdist: Path, folder: Path) -> Path:
     """The folder of llama.cpp's source, from the archive."""
+    if not hasattr(tarfile, "data_filter"):
+        raise SetupError("This needs Python 3.11.4 or newer, which unpacks archives safely.")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     found = list(folder.glob(f"*/{_SOURCE}"))

@@ -81,7 +81,11 @@ class Program:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def prompts_of(path: Path) -> dict[str, list[int]]:
@@ -173,7 +177,8 @@ def main() -> None:
         cells = [ratio(rates, name, task) for task in (None, *tasks)]
         words = ["–" if cell is None else f"{cell:.2f}×" for cell in cells]
         line = "  ".join(f"{word:>9}" for word in words[1:])
-        print(f"{name:{width}}  {statistics.median(found):5.1f}  {words[0]:>5}  {line}")
+        rate = statistics.median(found) if found else float("nan")
+        print(f"{name:{width}}  {rate:5.1f}  {words[0]:>5}  {line}")
 
 
 if __name__ == "__main__":

@@ -62,3 +62,9 @@ def test_other_shapes_are_not_measured(shape: AttentionShape) -> None:
 
 def test_scores_take_a_float_for_each_head_row_and_token() -> None:
     assert SMALL.score_bytes(1024, 512) == 4 * 1024 * 512 * 4
+
+
+def test_many_threads_and_large_heads_fit_into_the_memory_that_is_set_aside() -> None:
+    """llama.cpp would write past it: the process died at the fifteenth computation."""
+    large = AttentionShape(n_head=4, n_head_kv=4, head_size=256, n_layer=1)
+    assert measure_attention(large, 24) is not None

@@ -113,3 +113,28 @@ def test_what_was_measured_beside_a_busy_program_is_not_believed() -> None:
     machine = Machine({2: 0.010, 1: 0.005}, {2: 0.05, 1: 0.04})
     machine.share = 0.5
     assert choice_of(machine) == ThreadChoice(2, 2, reliable=False)
+
+
+def test_attention_known_for_some_numbers_only_tells_nothing() -> None:
+    machine = Machine({2: 0.0042, 1: 0.0038}, {2: 0.03, 1: 0.05})
+    choice = measure_threads(
+        machine, (2, 1), {2: 0.0009, 1: None}.get, clock=machine.clock, cpu=machine.cpu
+    )
+    assert choice == ThreadChoice(2, 2, reliable=False)
+
+
+def test_attention_known_for_none_is_left_out() -> None:
+    machine = Machine({2: 0.0042, 1: 0.0038}, {2: 0.03, 1: 0.05})
+    choice = measure_threads(
+        machine, (2, 1), lambda threads: None, clock=machine.clock, cpu=machine.cpu
+    )
+    assert choice == ThreadChoice(1, 2)
+
+
+def test_measuring_can_be_given_up() -> None:
+    machine = Machine({2: 0.0042, 1: 0.0038}, {2: 0.03, 1: 0.05})
+    choice = measure_threads(
+        machine, (2, 1), lambda threads: 0.0, lambda: False, clock=machine.clock, cpu=machine.cpu
+    )
+    assert choice == ThreadChoice(2, 2, reliable=False)
+    assert machine.now == 0

@@ -12,12 +12,14 @@ from models.tiny_llama import LlamaShape, build_tiny_llama
 from slipstream.engine import tuning
 from slipstream.engine.attention_probe import AttentionSeconds
 from slipstream.engine.cache_type import CacheType
-from slipstream.engine.llama import AbortFlag, Context, ContextSettings, Model
+from slipstream.engine.llama import AbortFlag, Context, ContextSettings, Model, default_threads
 from slipstream.engine.requests import DraftRequest, LoadRequest, Pace
-from slipstream.engine.session import GenerationSession
+from slipstream.engine.sampling import SamplerSettings
+from slipstream.engine.session import GenerationRequest, GenerationSession
 from slipstream.engine.target import Target
 from slipstream.engine.thread_measurement import ThreadChoice
-from slipstream.engine.tuning import Tuning, TuningMemory, tuned_session
+from slipstream.engine.tuning import Tuning, TuningMemory, tune_threads, tuned_session
+from slipstream.errors import EngineError
 
 
 class Store:
@@ -59,7 +61,7 @@ def many_cores(monkeypatch: pytest.MonkeyPatch) -> list[GenerationSession]:
     """A machine on which two threads measure best for a token and three for many."""
     measured: list[GenerationSession] = []
 
-    def measure(session: GenerationSession, candidates: object, attention: object) -> object:
+    def measure(session: GenerationSession, *_: object) -> ThreadChoice:
         measured.append(session)
         session.set_threads(2, 3)
         return ThreadChoice(2, 3)
@@ -156,31 +158,86 @@ def test_flash_attention_is_used_unless_it_is_much_slower(
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "expected"),
     [
-        {},
-        {"n_threads": 0, "n_threads_batch": 1, "flash_attention": True},
-        {"n_threads": 2, "n_threads_batch": 100_000, "flash_attention": True},
-        {"n_threads": "2", "n_threads_batch": 2, "flash_attention": True},
-        {"n_threads": 2, "n_threads_batch": 2, "flash_attention": 1},
+        ({}, Tuning()),
+        ({"threads": [0, 1], "flash_attention": True}, Tuning(None, True)),
+        ({"threads": [2, 100_000], "flash_attention": False}, Tuning(None, False)),
+        ({"threads": ["2", 2], "flash_attention": 1}, Tuning()),
+        ({"threads": [2], "flash_attention": None}, Tuning()),
+        ({"threads": [2, 3], "flash_attention": "yes"}, Tuning((2, 3), None)),
     ],
 )
-def test_what_is_unusable_counts_as_unknown(path: Path, values: dict[str, object]) -> None:
+def test_what_is_unusable_counts_as_unknown(
+    path: Path, values: dict[str, object], expected: Tuning
+) -> None:
     store = Store()
     memory = TuningMemory(store, path)
-    memory.save(Tuning(2, 3, True))
-    assert memory.load() == Tuning(2, 3, True)
+    memory.save(Tuning((2, 3), True))
+    assert memory.load() == Tuning((2, 3), True)
     (key,) = store.text
     store.save(key, values)
-    assert memory.load() is None
+    assert memory.load() == expected
+
+
+def test_what_was_forced_or_not_measured_is_not_kept(
+    path: Path,
+    model: Model,
+    monkeypatch: pytest.MonkeyPatch,
+    many_cores: list[GenerationSession],
+    slow_flash: None,
+) -> None:
+    store = Store()
+    large = LoadRequest(path, n_ctx=1 << 18)  # a window whose scores need flash attention
+    session = tuned_session(large, model, store)
+    assert session.flash_attention
+    session.close()
+    assert TuningMemory(store, path).load() == Tuning((2, 3), False)
+    store = Store()
+    tuned_session(LoadRequest(path), model, store, exact=True).close()
+    assert TuningMemory(store, path).load() == Tuning((2, 3), None)
+    store = Store()
+    monkeypatch.setattr(tuning, "measure_attention", lambda shape, threads: None)
+    tuned_session(LoadRequest(path, n_threads=1), model, store).close()
+    assert not store.text
+
+
+def test_a_failure_while_measuring_frees_the_context(
+    path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[GenerationSession] = []
+
+    def fail(session: GenerationSession, *_: object) -> None:
+        made.append(session)
+        raise EngineError("llama.cpp failed.")
+
+    monkeypatch.setattr(tuning, "measure_threads", fail)
+    with pytest.raises(EngineError):
+        tuned_session(LoadRequest(path), model, None)
+    assert not made[0].context.is_open
+
+
+def test_in_mid_conversation_nothing_is_measured(
+    path: Path, model: Model, many_cores: list[GenerationSession]
+) -> None:
+    session = tuned_session(LoadRequest(path, n_threads=1), model, None)
+    list(session.generate(GenerationRequest([5, 6, 7], SamplerSettings(max_tokens=0))))
+    tune_threads(LoadRequest(path), session, None)
+    assert not many_cores
+    assert session.n_threads == default_threads()
+    session.close()
 
 
 def test_a_model_that_drafts_for_itself_is_computed_exactly(path: Path, slow_flash: None) -> None:
     target = Target(LoadRequest(path))
     try:
         assert not target.facts.flash_attention
+        flag = target.session.abort
         target.set_draft(DraftRequest(None, path, pace=Pace.FIXED))
         assert target.facts.flash_attention
+        assert target.session.abort is flag  # a Stop in between is not lost
+        target.set_draft(DraftRequest())
+        assert not target.facts.flash_attention
     finally:
         target.close()
 

@@ -44,13 +44,11 @@ def panel(qtbot: QtBot) -> ThreadsPanel:
     [
         (
             2, 2, "2 threads",
-            "2 threads in use for writing and reading, which measured best for this model on this "
-            "computer.",
+            "2 threads in use for writing and reading, chosen for this model on this computer.",
         ),
         (
             1, 4, "1 and 4 threads",
-            "1 thread in use for writing, 4 for reading, which measured best for this model on "
-            "this computer.",
+            "1 thread in use for writing, 4 for reading, chosen for this model on this computer.",
         ),
     ],
 )  # fmt: skip

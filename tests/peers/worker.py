@@ -123,8 +123,6 @@ def server(job: Job) -> Answer:
         "--threads", job["n_threads"], "--threads-batch", job["n_threads"],
         "--host", "127.0.0.1", "--port", port,
     ]  # fmt: skip
-    if job["speculation"] == "draft":
-        command += ["--model-draft", job["draft"], "--draft-max", job["n_draft_max"]]
     process = subprocess.Popen(
         [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )

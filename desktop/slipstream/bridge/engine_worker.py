@@ -163,15 +163,23 @@ class EngineWorker(QObject):
     def set_draft(self, request: DraftRequest) -> None:
         """Draft this way from the next answer on."""
         if self._target is not None and not self._closing:
+            self._target.session.withdraw_cancel()  # of an answer that has ended meanwhile
             self.draft_changed.emit(self._target.set_draft(request))
 
     @Slot(int, int)
     @guarded
     def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
         """Compute with so many threads from the next answer on; 0: what measured best."""
-        if self._target is not None and not self._closing:
-            self._target.set_threads(n_threads, n_threads_batch)
-            self.computing_changed.emit(self._target.facts)
+        target = self._target
+        if target is None or self._closing:
+            return
+        target.session.withdraw_cancel()  # of an answer that has ended by itself meanwhile
+        try:
+            draft = target.set_threads(n_threads, n_threads_batch)
+        finally:
+            self.computing_changed.emit(target.facts)
+        if draft is not None:
+            self.draft_changed.emit(draft)
 
     @Slot(object)
     @guarded

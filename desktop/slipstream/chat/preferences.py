@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+MAX_THREADS = 512
+"""llama.cpp computes with no more: GGML_MAX_N_THREADS."""
+
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
@@ -15,7 +18,7 @@ class Preferences:
     recent_models: tuple[str, ...] = ()  # newest first
     n_ctx: int = 0  # context size in tokens, 0 = chosen by the app
     n_threads: int = 0  # for one token at a time, 0 = as measured
-    n_threads_batch: int = 0  # for several at once, 0 = as measured
+    n_threads_batch: int = 0  # for several at once, 0 = as many, or as measured
     theme: str = "system"  # system, light or dark
     system_prompt: str = ""
     sampler: Mapping[str, object] = field(default_factory=dict)

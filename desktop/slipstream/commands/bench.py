@@ -75,6 +75,9 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
             )
         except LoadCancelled:
             raise Interrupted from None
+        if interrupted.is_set():
+            target.close()
+            raise Interrupted
     try:
         variants = variants_for(
             [Path(path) for path in arguments.draft],

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
+from slipstream.chat.preferences import MAX_THREADS
 from slipstream.engine.cache_type import CacheType
 from slipstream.engine.requests import DraftRequest, LoadRequest, Pace
 from slipstream.engine.sampling import SETTINGS, SamplerSettings, SettingInfo
@@ -88,7 +89,6 @@ def add_template_flags(parser: argparse.ArgumentParser) -> None:
 
 _AUTO, _ON, _OFF = "auto", "on", "off"
 _MAX_TOKENS = 2**31 - 1
-_MAX_THREADS = 512  # GGML_MAX_N_THREADS
 
 
 def add_load_flags(parser: argparse.ArgumentParser) -> None:
@@ -118,17 +118,11 @@ def load_request(arguments: argparse.Namespace, path: Path) -> LoadRequest:
     limits = {
         "n_ctx": _MAX_TOKENS,
         "n_batch": _MAX_TOKENS,
-        "threads": _MAX_THREADS,
-        "threads_batch": _MAX_THREADS,
+        "threads": MAX_THREADS,
+        "threads_batch": MAX_THREADS,
     }
     for name, limit in limits.items():
-        if not 0 <= getattr(arguments, name) <= limit:
-            flag = "--" + name.replace("_", "-")
-            raise UsageError(
-                f"{flag} cannot be {getattr(arguments, name):,}.",
-                f"It must lie between 0, which lets the app choose, and {limit:,}.",
-                "Leave it out, or give a number in that range.",
-            )
+        _check_range("--" + name.replace("_", "-"), getattr(arguments, name), limit)
     return LoadRequest(
         path=path,
         n_ctx=arguments.n_ctx,
@@ -137,6 +131,15 @@ def load_request(arguments: argparse.Namespace, path: Path) -> LoadRequest:
         n_threads_batch=arguments.threads_batch,
         flash_attention={_AUTO: None, _ON: True, _OFF: False}[arguments.flash_attention],
     )
+
+
+def _check_range(flag: str, value: int, limit: int) -> None:
+    if not 0 <= value <= limit:
+        raise UsageError(
+            f"{flag} cannot be {value:,}.",
+            f"It must lie between 0, which lets the app choose, and {limit:,}.",
+            "Leave it out, or give a number in that range.",
+        )
 
 
 def add_draft_flags(parser: argparse.ArgumentParser) -> None:
@@ -186,15 +189,15 @@ def add_draft_flags(parser: argparse.ArgumentParser) -> None:
         choices=[rule.value for rule in VerifyRule],
         default=VerifyRule.AUTO.value,
         help="which drafted tokens are accepted: compare writes, with a seed, the text of plain "
-        "decoding; reject accepts more at higher temperatures and keeps plain decoding's "
-        "probabilities; auto rejects where that is exact and no seed is set. Default: auto.",
+        "decoding but for rounding; reject accepts more at higher temperatures and keeps plain "
+        "decoding's probabilities; auto rejects where that is exact and no seed is set. "
+        "Default: auto.",
     )
 
 
 def draft_request(arguments: argparse.Namespace) -> DraftRequest:
     """What these flags ask for. Raises `UsageError` naming what is out of range."""
-    if arguments.draft_threads < 0:
-        raise UsageError("--draft-threads cannot be negative.", "", "Leave it out.")
+    _check_range("--draft-threads", arguments.draft_threads, MAX_THREADS)
     path = None if arguments.draft is None else Path(arguments.draft)
     kind: DrafterKind | None
     if arguments.drafter is None:

@@ -24,7 +24,6 @@ _REPEATS = 15
 _SECONDS = 0.15  # at most, but for the first ones
 _FEWEST = 4
 _MOST_BYTES = 1 << 28  # of keys and values; more layers than fit are extrapolated
-_WORK_BYTES = 1 << 22  # each computation takes a buffer of its own from the context
 _F32, _F16 = 0, 1  # ggml_type
 _PRECISE = 10  # GGML_PREC_F32
 
@@ -77,10 +76,10 @@ def measure_attention(shape: AttentionShape, n_threads: int) -> AttentionSeconds
         return None
     layer = 2 * 2 * CONTEXT * shape.head_size * shape.n_head_kv
     layers = max(1, min(shape.n_layer, _MOST_BYTES // layer))
-    graphs = {flash: _Graph(ggml, shape, layers, flash=flash) for flash in (True, False)}
+    graphs = {flash: _Graph(ggml, shape, layers, n_threads, flash) for flash in (True, False)}
     try:
         for graph in graphs.values():
-            graph.compute(n_threads)  # the first one touches the memory
+            graph.compute()  # the first one touches the memory
         seconds = {True: float("inf"), False: float("inf")}
         share = ProcessorShare()
         started = time.perf_counter()
@@ -90,7 +89,7 @@ def measure_attention(shape: AttentionShape, n_threads: int) -> AttentionSeconds
             for flash, graph in graphs.items():
                 begun = time.perf_counter()
                 with share.of(n_threads):
-                    graph.compute(n_threads)
+                    graph.compute()
                 seconds[flash] = min(seconds[flash], time.perf_counter() - begun)
     finally:
         for graph in graphs.values():
@@ -118,12 +117,18 @@ class _Ggml:
 class _Graph:
     """The attention of some layers over one token, in a ggml context of its own."""
 
-    def __init__(self, ggml: _Ggml, shape: AttentionShape, layers: int, *, flash: bool) -> None:
+    def __init__(
+        self, ggml: _Ggml, shape: AttentionShape, layers: int, n_threads: int, flash: bool
+    ) -> None:
         self._ggml = ggml
+        self._n_threads = n_threads
         heads, size = shape.n_head, shape.head_size
         cache = 2 * 2 * CONTEXT * size * shape.n_head_kv
         rest = 4 * heads * (3 * CONTEXT + 3 * size) + 4 * CONTEXT
-        memory = layers * (cache + rest + (1 << 14)) + (1 << 20) + (_REPEATS + 1) * _WORK_BYTES
+        # each computation takes a buffer of its own from the context: `ggml_graph_plan` in ggml's
+        # ggml-cpu.c, twice as much as flash attention and the products ask for
+        work = 2 * n_threads * 4 * (64 * 4 * size + 8192) + 4 * heads * (CONTEXT + size) + (1 << 20)
+        memory = layers * (cache + rest + (1 << 14)) + (1 << 20) + (_REPEATS + 1) * work
         self._context = ggml.init(_InitParams(memory, None, False))
         self._graph = ggml.new_graph(self._context)
         scale = size**-0.5
@@ -148,8 +153,8 @@ class _Graph:
         tensor = self._ggml.new_tensor_4d(self._context, kind, *sizes, 1)
         return self._ggml.set_zero(tensor)
 
-    def compute(self, n_threads: int) -> None:
-        self._ggml.graph_compute_with_ctx(self._context, self._graph, n_threads)
+    def compute(self) -> None:
+        self._ggml.graph_compute_with_ctx(self._context, self._graph, self._n_threads)
 
     def close(self) -> None:
         self._ggml.free(self._context)

@@ -55,10 +55,16 @@ class Detokenizer:
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._whole = True  # no character is unfinished
 
     def feed(self, token: int) -> str:
         """The text that became complete with this token; may be empty."""
-        return self._decoder.decode(self._pieces[token])
+        piece = self._pieces[token]
+        if self._whole and piece.isascii():
+            return piece.decode("ascii")
+        text = self._decoder.decode(piece)
+        self._whole = not self._decoder.getstate()[0]
+        return text
 
     def finish(self) -> str:
         """What an unfinished character leaves at the end: U+FFFD, or nothing."""

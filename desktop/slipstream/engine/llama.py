@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from slipstream.engine.attention_shape import AttentionShape
 from slipstream.engine.cache_type import CacheType
 from slipstream.engine.file_role import held_mtp_layers
+from slipstream.engine.machine import usable_cores
 from slipstream.engine.model_parts import read_parts
 from slipstream.engine.native_symbols import NativeSymbols
 from slipstream.engine.spinning import short_spinning
@@ -49,6 +50,8 @@ ROLLBACK = 8
 """Tokens a recurrent state can take back unless told otherwise; each costs a copy of the state."""
 
 _KV_BYTES = 2 * 2  # a key and a value, F16
+
+_MOST_VIEWS = 256  # of rows of logits; a batch to verify has far fewer
 
 _MOST_SCORE_BYTES = 1 << 29  # that attention may hold at once before flash attention is used
 
@@ -367,10 +370,13 @@ class Batch:
         """Hold these tokens at consecutive positions; logits for all rows or for the last only."""
         count = len(tokens)
         assert 0 < count <= self.capacity
+        self.native.n_tokens = count
+        if count == 1:
+            self._tokens[0], self._positions[0], self._outputs[0] = tokens[0], first_position, 1
+            return
         self._tokens[:count] = list(tokens)
         self._positions[:count] = list(range(first_position, first_position + count))
         self._outputs[:count] = [int(all_outputs)] * (count - 1) + [1]  # type: ignore[assignment]
-        self.native.n_tokens = count
 
     def fill_without_outputs(self, tokens: Sequence[int], first_position: int) -> None:
         """Hold these tokens at consecutive positions and ask for no logits at all."""
@@ -408,6 +414,7 @@ class Context:
         n_outputs_max: int = 0,
     ) -> None:
         self._handle: Any = None
+        self._rows: dict[int, NDArray[np.float32]] = {}  # views of logits by their address
         self._abort = abort  # the native side keeps pointers into it
         self.model = model
         if mtp and not (model.loaded_mtp and model.n_layer_nextn):
@@ -621,18 +628,24 @@ class Context:
             raise EngineError("llama.cpp has no logits for a row.", f"Row {row}.")
         return pointer
 
+    def row(self, row: int) -> NDArray[np.float32]:
+        """The logits of an output row, shape (n_vocab,), in place: valid until the next decode."""
+        pointer = self.logits(row)
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        assert address is not None
+        view = self._rows.get(address)
+        if view is None:  # making one costs more than finding the largest logit
+            if len(self._rows) > _MOST_VIEWS:
+                self._rows.clear()
+            view = np.ctypeslib.as_array(pointer, shape=(self.model.n_vocab,))
+            self._rows[address] = view
+        return view
+
     def close(self) -> None:
         """Free the context. Calling it twice is harmless."""
         if self._handle is not None:
             lib.llama_free(self._handle)
             self._handle = None
-
-
-def usable_cores() -> int:
-    """Logical cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def default_threads() -> int:

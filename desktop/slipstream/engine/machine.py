@@ -23,9 +23,24 @@ def processor_name() -> str:
     return " ".join(words) or platform.machine()
 
 
+def usable_cores() -> int:
+    """Logical cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def machine_name() -> str:
     """Processor and cores."""
-    return f"{processor_name()}, {os.cpu_count()} cores"
+    return f"{processor_name()}, {usable_cores()} cores"
+
+
+def file_label(path: Path) -> str:
+    """A file's name and size: a moved file keeps it, another one of the name has another."""
+    try:
+        return f"{path.name} ({path.stat().st_size})"
+    except OSError:
+        return path.name
 
 
 def _entry(line: str) -> tuple[str, str]:

@@ -29,7 +29,7 @@ class LoadRequest:
     n_ctx: int = 0
     n_batch: int = 0
     n_threads: int = 0  # for one token at a time
-    n_threads_batch: int = 0  # for several at once
+    n_threads_batch: int = 0  # for several at once; 0: as many as for one, if that was chosen
     flash_attention: bool | None = None
     chat_template: str | None = None  # Jinja source, or a built-in's name, in place of the file's
     chat_template_name: str = "the chosen template"

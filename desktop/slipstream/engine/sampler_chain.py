@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from slipstream.engine.candidates import Candidates, Distribution, Logits
 from slipstream.engine.grammar import check_grammar
 from slipstream.engine.llama import Context, Model, lib
@@ -75,6 +73,7 @@ class SamplerChain:
                 )
         # the last part draws; the others stand in a chain of their own, which leaves a distribution
         *parts, draw = self._samplers(seed)
+        self._takes_largest = settings.greedy and not parts and self._grammar is None
         self._before_draw = _chain_of(parts)
         self._chain = _chain_of([self._before_draw, draw])
 
@@ -174,6 +173,8 @@ class SamplerChain:
         """
         if self._chain is None:
             raise EngineError("The sampler was already closed.")
+        if self._takes_largest:  # as the chain would, without a list of all candidates
+            return int(context.row(row).argmax())
         if self._grammar is None:
             return int(lib.llama_sampler_sample(self._chain, context.handle, row))
         token = self._draw(context, row, under_grammar=False)
@@ -205,8 +206,7 @@ class SamplerChain:
         return DraftChain(lib.llama_sampler_clone(self._before_draw), self._candidates)
 
     def _draw(self, context: Context, row: int, *, under_grammar: bool) -> int:
-        logits = np.ctypeslib.as_array(context.logits(row), shape=(self._model.n_vocab,))
-        candidates = self._candidates.load(logits)
+        candidates = self._candidates.load(context.row(row))
         if under_grammar:
             lib.llama_sampler_apply(self._grammar, ctypes.byref(candidates))
         lib.llama_sampler_apply(self._chain, ctypes.byref(candidates))

@@ -93,6 +93,7 @@ def chunk_plan(start: int, end: int, n_batch: int) -> tuple[range, ...]:
 class GenerationSession:
     """Generates over one context, one answer at a time, reusing what its cache already holds.
 
+    `abort` is the flag that `cancel` raises; sessions that follow each other may share one.
     Raises `EngineError` when used after `close()` or while another answer is being written.
     """
 
@@ -102,12 +103,13 @@ class GenerationSession:
         settings: ContextSettings | None = None,
         *,
         drafter: Drafter | None = None,
+        abort: AbortFlag | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._drafter: Drafter = drafter or NullDrafter()
         self._clock = clock
-        self._abort = AbortFlag()
+        self._abort = abort or AbortFlag()
         self._context = Context(model, settings or ContextSettings(), self._abort)
         self._batch = Batch(self._context.n_batch)
         self.cache = TokenCache(self._context)
@@ -167,7 +169,7 @@ class GenerationSession:
         assert isinstance(last, Finished)
         if last.reason is FinishReason.CANCELLED:
             raise EngineError("The evaluation was cancelled.")
-        logits = self._row(-1)
+        logits = self._context.row(-1)
         weights = np.exp(logits.astype(np.float64) - logits.max())
         probabilities: NDArray[np.float64] = weights / weights.sum()
         return probabilities
@@ -342,6 +344,8 @@ class GenerationSession:
 
     def _drafting(self, step: Callable[..., _T], *arguments: object, otherwise: _T) -> _T:
         """Let the drafter do a step. One that fails is closed, and the answer goes on without."""
+        if isinstance(self._drafter, NullDrafter):
+            return otherwise
         begun = self._clock()
         try:
             return step(*arguments)
@@ -448,11 +452,9 @@ class GenerationSession:
         ends = self._model.is_end_of_generation
         if self._rejection is None or not draft.tokens:
             return verify(draft, lambda row: chain.sample(self._context, first_row + row), ends)
-        return self._rejection.verify(draft.tokens, lambda row: self._row(first_row + row), ends)
-
-    def _row(self, row: int) -> NDArray[np.float32]:
-        """The target's logits of an output row, shape (n_vocab,), valid until the next decode."""
-        return np.ctypeslib.as_array(self._context.logits(row), shape=(self._model.n_vocab,))
+        return self._rejection.verify(
+            draft.tokens, lambda row: self._context.row(first_row + row), ends
+        )
 
     def _draft(self, history: list[int], tokens_left: int) -> Draft:
         """A draft that fits the window, the batch and the tokens still wanted."""
@@ -491,7 +493,8 @@ class GenerationSession:
             if text.ended:
                 break
         kept = len(emitted) - 1  # the last one is pending: sampled, not in the cache
-        self.cache.trim(len(self.cache) - len(draft.tokens) + kept)
+        if kept < len(draft.tokens):
+            self.cache.trim(len(self.cache) - len(draft.tokens) + kept)
         self._drafting(self._drafter.accept, kept, otherwise=None)
         flags = tuple(index < verdict.accepted for index in range(len(emitted)))
         if evaluated:

@@ -10,7 +10,7 @@ from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.chat_template import ChatTemplate, choose_template
 from slipstream.engine.file_template import TEMPLATE_KEY, turns_of
 from slipstream.engine.gguf import read_header
-from slipstream.engine.llama import Model
+from slipstream.engine.llama import AbortFlag, Model
 from slipstream.engine.losslessness import Progress, check_losslessness
 from slipstream.engine.prompt import prompt_tokens
 from slipstream.engine.requests import (
@@ -23,7 +23,7 @@ from slipstream.engine.requests import (
     LosslessnessRequest,
     TargetFacts,
 )
-from slipstream.engine.session import GenerationRequest
+from slipstream.engine.session import GenerationRequest, GenerationSession
 from slipstream.engine.speculation.compatibility import judge_draft
 from slipstream.engine.speculation.drafter import Drafter, NullDrafter
 from slipstream.engine.speculation.factory import KIND_WORDS, has_mtp, open_drafter
@@ -69,12 +69,14 @@ class Target:
     ) -> None:
         self._request = request
         self._measurements = measurements
+        self._abort = AbortFlag()
+        self._exact = False  # computing so that a draft of the target's own is all accepted
         self._draft: DraftRequest | None = None  # the one in force
         self._drafter: Drafter | None = None  # what it made; a failure puts another in its place
         self.model = Model(request.path, progress=progress)
         try:
             self.template = self._choose_template(request)
-            self.session = tuned_session(request, self.model, measurements)
+            self.session = self._open_session(go_on=lambda: progress is None or progress(1.0))
         except BaseException:
             self.model.close()
             raise
@@ -147,31 +149,48 @@ class Target:
             return self._draft_facts()
         self._draft = None
         self.session.set_drafter(NullDrafter())
-        if request.path is not None and _same_file(request.path, self.model.path):
-            self._compute_exactly()
+        own = request.path is not None and _same_file(request.path, self.model.path)
+        self._compute_exactly(own)
         drafter = open_drafter(request, self.model, self.session, self._measurements)
         self.session.set_drafter(drafter)
         self._draft, self._drafter = request, drafter
         return self._draft_facts()
 
-    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
-        """Compute with so many threads from the next pass on, 0 being what measured best.
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> DraftFacts | None:
+        """Compute with so many threads from the next pass on, 0 as in `LoadRequest`.
 
-        Between answers. A drafter is opened anew; raises `UserError` where that fails.
+        Between answers. A draft is opened anew, and told of; raises `UserError` where that fails.
         """
         self._request = replace(self._request, n_threads=n_threads, n_threads_batch=n_threads_batch)
         tune_threads(self._request, self.session, self._measurements)
         draft, self._draft = self._draft, None
-        if draft is not None:
-            self.set_draft(draft)
+        return None if draft is None else self.set_draft(draft)
 
-    def _compute_exactly(self) -> None:
-        """Let passes over several tokens round as those over one do, which a model that drafts
-        for itself shows: everything it drafts is then accepted."""
-        if self.session.flash_attention or self._request.flash_attention is not None:
+    def _open_session(self, go_on: Callable[[], bool] = lambda: True) -> GenerationSession:
+        return tuned_session(
+            self._request,
+            self.model,
+            self._measurements,
+            exact=self._exact,
+            abort=self._abort,
+            go_on=go_on,
+        )
+
+    def _compute_exactly(self, exact: bool) -> None:
+        """Let passes over several tokens round as those over one do, or compute as fast as can be.
+
+        A model that drafts for itself shows it: with the first, what it drafts is accepted.
+        """
+        if exact == self._exact or (exact and self.session.flash_attention):
             return
-        before = self.session
-        self.session = tuned_session(self._request, self.model, self._measurements, exact=True)
+        if self._request.flash_attention is not None:
+            return
+        before, self._exact = self.session, exact
+        try:
+            self.session = self._open_session()
+        except BaseException:
+            self._exact = not exact
+            raise
         before.close()
 
     def _draft_facts(self) -> DraftFacts:

@@ -55,7 +55,8 @@ class ThreadChoice:
 def measure_threads(
     session: Measurable,
     candidates: Sequence[int],
-    attention: Callable[[int], float],
+    attention: Callable[[int], float | None],
+    go_on: Callable[[], bool] = lambda: True,
     *,
     clock: Callable[[], float] = time.perf_counter,
     cpu: Callable[[], float] = time.process_time,
@@ -63,8 +64,9 @@ def measure_threads(
     """Time passes with each number of threads in turn.
 
     `attention` tells what a conversation adds to a pass over one token, in seconds, with so many
-    threads: the passes measured here have none before them. The first candidate stands unless
-    another is clearly faster. Leaves the session with the result set.
+    threads, or None where that is not known: the passes measured here have none before them. The
+    first candidate stands unless another is clearly faster. Leaves the session with the result
+    set; gives up early, and then the first candidate stands, when `go_on` says no.
     """
     usual = candidates[0]
     started = clock()
@@ -76,7 +78,7 @@ def measure_threads(
             for times, rows, count in ((single, 1, _PASSES), (batch, _BATCH_ROWS, _BATCH_PASSES)):
                 for threads in candidates:
                     spent = clock() - started
-                    if spent > SECONDS and (turn or times is batch):
+                    if not go_on() or (spent > SECONDS and (turn or times is batch)):
                         continue
                     session.set_threads(threads, threads)
                     with share.of(threads):
@@ -84,16 +86,20 @@ def measure_threads(
                     if seconds:
                         best = min(seconds[1:])
                         times[threads] = min(best, times.get(threads, best))
-    whole = {threads: seconds + attention(threads) for threads, seconds in single.items()}
+    added = [attention(threads) for threads in single] if go_on() else []
+    known = [seconds for seconds in added if seconds is not None]
     choice = ThreadChoice(usual, usual, reliable=False)
-    if share.undisturbed:
+    if go_on() and share.undisturbed and len(known) in (0, len(single)):
+        whole = dict(single)
+        for threads, extra in zip(single, known, strict=False):
+            whole[threads] += extra
         choice = ThreadChoice(_best(whole, usual), _best(batch, usual))
     session.set_threads(choice.n_threads, choice.n_threads_batch)
     return choice
 
 
 def _best(times: dict[int, float], usual: int) -> int:
-    """The fastest where all were measured, else the usual one."""
+    """The fastest, where it is so clearly; else the usual one."""
     if usual not in times:
         return usual
     fastest = min(times, key=lambda threads: times[threads])

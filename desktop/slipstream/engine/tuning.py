@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
 from slipstream.chat.ports import MeasurementStore
+from slipstream.chat.preferences import MAX_THREADS
 from slipstream.engine.attention_probe import CONTEXT, measure_attention
 from slipstream.engine.llama import (
+    AbortFlag,
     ContextSettings,
     Model,
     default_threads,
     has_graphics_card,
-    usable_cores,
 )
-from slipstream.engine.machine import machine_name
+from slipstream.engine.machine import file_label, machine_name, usable_cores
 from slipstream.engine.requests import LoadRequest
 from slipstream.engine.session import GenerationSession
 from slipstream.engine.thread_measurement import ThreadChoice, measure_threads, thread_candidates
 
 _CLEARLY = 1.15  # times as slow as without, at which flash attention is not worth its exactness
 _USUAL_CONTEXT = 512  # tokens of a conversation that threads are chosen for
-_MOST_THREADS = 512  # GGML_MAX_N_THREADS
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Threads for one token at a time and for many at once, and the kind of attention.
+    """What measured best, as far as it was measured: threads for one token at a time and for many
+    at once, and the kind of attention.
 
-    With `flash_attention` a token's logits do not depend on how many are evaluated at once, so
-    that verified drafts round like plain decoding, and long contexts take less memory. On some
-    processors it is much slower.
+    With `flash_attention` long contexts take less memory, and in the first 256 tokens a token's
+    logits do not depend on how many are evaluated at once. On some processors it is much slower.
     """
 
-    n_threads: int
-    n_threads_batch: int
-    flash_attention: bool
+    threads: tuple[int, int] | None = None
+    flash_attention: bool | None = None
 
 
 class TuningMemory:
@@ -46,96 +45,117 @@ class TuningMemory:
 
     def __init__(self, store: MeasurementStore | None, path: Path) -> None:
         self._store = store
-        self._key = f"tuning: {path.name} ({path.stat().st_size}), {machine_name()}"
+        self._key = f"tuning: {file_label(path)}, {machine_name()}"
 
-    def load(self) -> Tuning | None:
-        """What was kept, None where there is nothing usable."""
+    def load(self) -> Tuning:
+        """What was kept; what is not usable counts as unknown."""
         values = self._store.load(self._key) if self._store is not None else None
-        return None if values is None else _tuning(values)
+        return Tuning() if values is None else _tuning(values)
 
     def save(self, tuning: Tuning) -> None:
-        """Keep this one."""
+        """Keep this in place of what was kept."""
         if self._store is not None:
-            self._store.save(
-                self._key,
-                {
-                    "n_threads": tuning.n_threads,
-                    "n_threads_batch": tuning.n_threads_batch,
-                    "flash_attention": tuning.flash_attention,
-                },
-            )
+            threads = None if tuning.threads is None else list(tuning.threads)
+            values = {"threads": threads, "flash_attention": tuning.flash_attention}
+            self._store.save(self._key, values)
 
 
-def _tuning(values: Mapping[str, object]) -> Tuning | None:
-    single, batch = values.get("n_threads"), values.get("n_threads_batch")
-    flash = values.get("flash_attention")
-    if not isinstance(single, int) or not isinstance(batch, int) or not isinstance(flash, bool):
-        return None
-    if not (1 <= single <= _MOST_THREADS and 1 <= batch <= _MOST_THREADS):
-        return None
-    return Tuning(single, batch, flash)
-
-
-def _measured_flash_attention(model: Model) -> bool:
-    """Whether flash attention is worth it for this model here.
-
-    On a graphics card it always is.
-    """
-    if has_graphics_card():
-        return True
-    seconds = measure_attention(model.attention_shape, default_threads())
-    return seconds is None or seconds.flash <= _CLEARLY * seconds.plain
+def _tuning(values: Mapping[str, object]) -> Tuning:
+    threads, flash = values.get("threads"), values.get("flash_attention")
+    usable = (
+        isinstance(threads, list)
+        and len(threads) == 2
+        and all(type(count) is int and 1 <= count <= MAX_THREADS for count in threads)
+    )
+    return Tuning(
+        threads=(threads[0], threads[1]) if usable and isinstance(threads, list) else None,
+        flash_attention=flash if isinstance(flash, bool) else None,
+    )
 
 
 def tuned_session(
-    request: LoadRequest, model: Model, store: MeasurementStore | None, *, exact: bool = False
+    request: LoadRequest,
+    model: Model,
+    store: MeasurementStore | None,
+    *,
+    exact: bool = False,
+    abort: AbortFlag | None = None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> GenerationSession:
     """A session that computes as was asked, and else as was measured best, now or earlier.
 
-    With `exact` it uses flash attention unless that was forbidden.
+    With `exact` it uses flash attention unless that was forbidden. Measuring ends early when
+    `go_on` says no.
     """
-    kept = TuningMemory(store, request.path).load()
     flash = request.flash_attention
     if flash is None:
-        flash = exact or (kept.flash_attention if kept else _measured_flash_attention(model))
+        flash = exact or _flash_attention(TuningMemory(store, request.path), model)
     session = GenerationSession(
         model,
-        ContextSettings(
-            n_ctx=request.n_ctx,
-            n_batch=request.n_batch,
-            flash_attention=flash,
-        ),
+        ContextSettings(n_ctx=request.n_ctx, n_batch=request.n_batch, flash_attention=flash),
+        abort=abort,
     )
-    tune_threads(request, session, store)
+    try:
+        tune_threads(request, session, store, go_on)
+    except BaseException:
+        session.close()
+        raise
     return session
 
 
 def tune_threads(
-    request: LoadRequest, session: GenerationSession, store: MeasurementStore | None
+    request: LoadRequest,
+    session: GenerationSession,
+    store: MeasurementStore | None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Give the session the threads that were asked for, and else those that measured best."""
     single, batch = request.n_threads, request.n_threads_batch or request.n_threads
     if not single:
         memory = TuningMemory(store, request.path)
         kept = memory.load()
-        if kept is None:
-            choice = _measured_threads(session)
-            kept = Tuning(choice.n_threads, choice.n_threads_batch, session.flash_attention)
-            if request.flash_attention is None and choice.reliable:
-                memory.save(kept)
-        single, batch = kept.n_threads, batch or kept.n_threads_batch
+        threads = kept.threads
+        if threads is None:
+            choice = _measured_threads(session, go_on)
+            threads = choice.n_threads, choice.n_threads_batch
+            if choice.reliable:
+                memory.save(replace(kept, threads=threads))
+        single, batch = threads[0], batch or threads[1]
     session.set_threads(single, batch)
 
 
-def _measured_threads(session: GenerationSession) -> ThreadChoice:
-    """The session's best numbers of threads, which are set on it."""
+def _flash_attention(memory: TuningMemory, model: Model) -> bool:
+    """Whether flash attention is worth it for this model here; on a graphics card it always is."""
+    kept = memory.load()
+    if kept.flash_attention is not None:
+        return kept.flash_attention
+    seconds = None
+    if not has_graphics_card():
+        seconds = measure_attention(model.attention_shape, default_threads())
+    if seconds is None:
+        return True
+    flash = seconds.flash <= _CLEARLY * seconds.plain
+    memory.save(replace(kept, flash_attention=flash))
+    return flash
 
-    def attention(n_threads: int) -> float:
-        seconds = measure_attention(session.context.model.attention_shape, n_threads)
+
+def _measured_threads(session: GenerationSession, go_on: Callable[[], bool]) -> ThreadChoice:
+    """The session's best numbers of threads, which are set on it.
+
+    In mid-conversation, and where a graphics card computes, the usual ones.
+    """
+    shape = session.context.model.attention_shape
+    if len(session.cache) or has_graphics_card():
+        threads = default_threads()
+        return ThreadChoice(threads, threads, reliable=False)
+
+    def attention(n_threads: int) -> float | None:
+        seconds = measure_attention(shape, n_threads)
         if seconds is None:
-            return 0.0
+            return None
         whole = seconds.flash if session.flash_attention else seconds.plain
         return whole * _USUAL_CONTEXT / CONTEXT
 
     physical = psutil.cpu_count(logical=False) or 1
-    return measure_threads(session, thread_candidates(physical, usable_cores()), attention)
+    candidates = thread_candidates(physical, usable_cores())
+    return measure_threads(session, candidates, attention, go_on)

@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.chat.preferences import Preferences
+from slipstream.chat.preferences import MAX_THREADS, Preferences
 from slipstream.errors import UserError
 from slipstream.storage.whole_file import write_whole
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MAX_THREADS = 512  # GGML_MAX_N_THREADS
 THEMES = ("system", "light", "dark")
 
 _ESCAPED = "$escaped"
@@ -166,7 +165,7 @@ def _fits(name: str, value: object) -> bool:
     if name == "n_ctx":
         return type(value) is int and 0 <= value < 2**32  # as wide as llama.cpp's own
     if name in ("n_threads", "n_threads_batch"):
-        return type(value) is int and 0 <= value <= _MAX_THREADS
+        return type(value) is int and 0 <= value <= MAX_THREADS
     if isinstance(default, tuple):
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return isinstance(value, type(default))

@@ -58,7 +58,8 @@ class ThreadsPanel(QWidget):
             SettingInfo(
                 label="Threads for reading",
                 help="Processor threads that read your messages and check drafts, many tokens at "
-                "once. Auto takes the number that was fastest when the model was first loaded.",
+                "once. Auto takes as many as for writing if you chose those, else the number that "
+                "was fastest when the model was first loaded.",
                 group=Group.MAIN,
                 minimum=0,
                 maximum=cores,
@@ -103,7 +104,7 @@ class ThreadsPanel(QWidget):
         self.section.set_summary(_counted(writing) if same else f"{writing} and {reading} threads")
         each = "writing and reading" if same else f"writing, {reading} for reading"
         chosen = any(self.threads())
-        ending = "." if chosen else ", which measured best for this model on this computer."
+        ending = "." if chosen else ", chosen for this model on this computer."
         self.in_use.setText(f"{_counted(writing)} in use for {each}{ending}")
         self.in_use.show()
 

@@ -232,6 +232,31 @@ def test_nothing_is_drafted_before_a_plain_pass_is_known() -> None:
     assert pacer.depth(KIND, 4, behind=0, tokens_left=500) == 0
 
 
+def test_costs_that_were_not_measured_are_learnt_from_the_first_passes() -> None:
+    pacer = Pacer(CostModel(CostProfile()), {})
+    for _ in range(3):
+        pacer.observe(TargetPass(1, 0.01, 0.0, 0, (1,)), DrafterKind.NONE, 0.0)
+    assert pacer.costs.pass_seconds(1) == pytest.approx(0.01)
+
+
+def test_a_draft_that_came_to_nothing_is_paid_by_who_made_it() -> None:
+    """Drafts shorter than allowed are dropped; what they cost counts all the same."""
+
+    class Short(Simulated):
+        def draft(self, history: Sequence[int], limit: int, guide: DraftGuide) -> Draft:
+            super().draft(history, limit, guide)
+            return Draft()
+
+    world = World(linear(0.3), 0.02, 0.0)
+    short = Short(world)
+    drafter = PacedDrafter(
+        short, None, profile_of(world), DraftSettings(n_draft_max=16), clock=lambda: world.now
+    )
+    play(world, drafter, 400)
+    assert short.drafts < 12
+    assert world.now < 400 * world.passes(1) * 1.035
+
+
 def test_the_ledger_bounds_the_loss() -> None:
     ledger = Ledger()
     ledger.add("mtp", spent=10.0, plain=10.0)

@@ -100,6 +100,7 @@ class CostModel:
             return
         if not self._passes:
             self._passes[rows] = Figure(seconds)
+            self._table = []
             return
         change = self.change_seconds if changed else 0.0
         ratio = seconds / (self.pass_seconds(rows) + change)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from slipstream.engine.cache import TokenCache
 from slipstream.engine.llama import (
     AbortFlag,
@@ -116,7 +114,7 @@ class DraftModelDrafter(Drafter):
         drafted: list[int] = []
         confidences: list[float] = []
         while True:
-            logits = np.ctypeslib.as_array(self._context.logits(-1), shape=(self._model.n_vocab,))
+            logits = self._context.row(-1)
             token, confidence = guide.choose(logits)
             if token >= self._target_n_vocab or confidence < self._settings.p_min:
                 break

@@ -53,7 +53,13 @@ class Eagle3Drafter(HeadDrafter):
     _joined = 8  # llama.cpp computes logits for all rows of this kind, wanted or not
 
     def __init__(
-        self, head: Model, target: Context, settings: DraftSettings, *, n_threads: int
+        self,
+        head: Model,
+        target: Context,
+        settings: DraftSettings,
+        *,
+        n_threads: int,
+        n_threads_batch: int = 0,
     ) -> None:
         check_eagle3(head.parts, target.model.parts.whole)
         check_rollback(target)
@@ -67,6 +73,7 @@ class Eagle3Drafter(HeadDrafter):
                 n_ctx=target.n_ctx,
                 n_batch=HEAD_BATCH,
                 n_threads=n_threads,
+                n_threads_batch=n_threads_batch,
                 flash_attention=target.flash_attention,
             ),
             target.abort,

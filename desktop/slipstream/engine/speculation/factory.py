@@ -115,8 +115,13 @@ def _open(
 def _eagle3(head: Model, request: DraftRequest, session: GenerationSession) -> Drafter:
     from slipstream.engine.speculation.eagle3 import Eagle3Drafter
 
-    n_threads = request.n_threads or session.n_threads
-    return Eagle3Drafter(head, session.context, request.settings, n_threads=n_threads)
+    return Eagle3Drafter(
+        head,
+        session.context,
+        request.settings,
+        n_threads=request.n_threads or session.n_threads,
+        n_threads_batch=request.n_threads or session.n_threads_batch,
+    )
 
 
 def _mtp(
@@ -124,9 +129,13 @@ def _mtp(
 ) -> Drafter:
     from slipstream.engine.speculation.mtp import MtpDrafter
 
-    n_threads = request.n_threads or session.n_threads
     return MtpDrafter(
-        model, session.context, request.settings, n_threads=n_threads, owns_model=owns_model
+        model,
+        session.context,
+        request.settings,
+        n_threads=request.n_threads or session.n_threads,
+        n_threads_batch=request.n_threads or session.n_threads_batch,
+        owns_model=owns_model,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slipstream.engine.cache import shared_prefix
-from slipstream.engine.llama import Context, ContextState, DecodeAborted, Model
+from slipstream.engine.llama import Context, ContextState, Model
 from slipstream.engine.speculation.drafter import (
     Draft,
     Drafter,
@@ -42,16 +42,21 @@ def check_rollback(target: Context) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadState(DrafterState):
-    """The tokens whose pairs are in the head's cache, its content, and the target's states."""
+    """The tokens whose pairs are in the head's cache, its content, and the target's states.
+
+    `context` is None where the cache is empty.
+    """
 
     tokens: tuple[int, ...]
-    context: ContextState
+    context: ContextState | None
     states: StateHistory
+    waiting: WaitingStates
 
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.context.nbytes + self.states.size
+        content = 0 if self.context is None else self.context.nbytes
+        return content + self.states.size + self.waiting.size
 
 
 class HeadDrafter(Drafter, ABC):
@@ -165,30 +170,29 @@ class HeadDrafter(Drafter, ABC):
         return True
 
     def save(self, most_bytes: int) -> HeadState | None:
-        """The pairs and the latest states."""
-        try:
-            self._catch_up()
-        except DecodeAborted:
-            return None
+        """The pairs, the latest states and those that wait."""
         cells = max(0, len(self._tokens) - self._lag)
         if self._context.length() > cells and not self._context.trim(cells):
             return None
-        if not self._tokens or self._context.state_size() + self._states.size > most_bytes:
+        size = self._states.size + self._waiting.size + (self._context.state_size() if cells else 0)
+        if not self.followed or size > most_bytes:
             return None
-        content = self._context.save()
-        if content is None:
+        content = self._context.save() if cells else None
+        if cells and content is None:
             return None
-        return HeadState(tuple(self._tokens), content, self._states.copy())
+        return HeadState(tuple(self._tokens), content, self._states.copy(), self._waiting.copy())
 
     def restore(self, state: DrafterState) -> None:
         """Take pairs and states back."""
         assert isinstance(state, HeadState)
         self._promised, self._said = -1, 0
-        self._waiting.clear()
         self._tokens = list(state.tokens)
         self._states = state.states.copy()
+        self._waiting = state.waiting.copy()
         cells = max(0, len(self._tokens) - self._lag)
-        if not self._context.restore(state.context) or self._context.length() != cells:
+        if state.context is None:
+            self._context.clear()
+        elif not self._context.restore(state.context) or self._context.length() != cells:
             self._trim(0)
 
     def process(self, tokens: Sequence[int], first_position: int) -> None:
@@ -329,7 +333,7 @@ class HeadDrafter(Drafter, ABC):
 
     def _next_token(self, row: int, guide: DraftGuide) -> tuple[int, float] | None:
         """A token and its confidence; None where it is too unlikely or unknown to the target."""
-        logits = np.ctypeslib.as_array(self._context.logits(row), shape=(self._model.n_vocab,))
+        logits = self._context.row(row)
         token, confidence = guide.choose(logits)
         if token >= self._target.model.n_vocab or confidence < self._settings.p_min:
             return None

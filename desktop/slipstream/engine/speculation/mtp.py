@@ -61,6 +61,7 @@ class MtpDrafter(HeadDrafter):
         settings: DraftSettings,
         *,
         n_threads: int,
+        n_threads_batch: int = 0,
         owns_model: bool,
     ) -> None:
         check_mtp(model.parts.whole, target.model.parts.whole)
@@ -73,6 +74,7 @@ class MtpDrafter(HeadDrafter):
                 n_ctx=target.n_ctx,
                 n_batch=target.n_batch,
                 n_threads=n_threads,
+                n_threads_batch=n_threads_batch,
                 flash_attention=target.flash_attention,
             ),
             target.abort,

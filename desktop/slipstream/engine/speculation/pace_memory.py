@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from slipstream.chat.ports import MeasurementStore
-from slipstream.engine.machine import machine_name
+from slipstream.engine.machine import file_label, machine_name
 from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostProfile
 from slipstream.engine.speculation.paced_drafter import PaceProfile
@@ -54,17 +54,10 @@ class Computed(Protocol):
 
 def pair_key(target: Path, draft: Path | None, kind: str, computed: Computed) -> str:
     """Names a pair of models, how they compute and the machine; moved files keep their name."""
-    files = " + ".join(_named(path) for path in (target, draft) if path is not None)
+    files = " + ".join(file_label(path) for path in (target, draft) if path is not None)
     threads = f"{computed.n_threads} and {computed.n_threads_batch} threads"
     attention = "flash attention" if computed.flash_attention else "plain attention"
     return f"pace: {files}, {kind}, {threads}, {attention}, {machine_name()}"
-
-
-def _named(path: Path) -> str:
-    try:
-        return f"{path.name} ({path.stat().st_size})"
-    except OSError:
-        return path.name
 
 
 def _values(profile: PaceProfile) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostModel, CostProfile
@@ -172,10 +172,11 @@ class PacedDrafter(Drafter):
             return Draft()
         behind = main.behind(len(history))
         depth = pacer.depth(main.kind, limit, behind, room)
-        if depth == 0:
+        if depth < max(1, self._settings.n_draft_min):
             return Draft()
         begun = self._clock()
         draft = main.draft(history, depth, _PacedGuide(guide, pacer, main.kind, depth))
+        draft = replace(draft, kind=main.kind)  # also of an empty one: what it cost is its own
         self._note_cost(main.kind, len(draft.tokens), behind, self._clock() - begun)
         if depth == 1:
             return draft  # one token is drafted to learn, whether it pays or not

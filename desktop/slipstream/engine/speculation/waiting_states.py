@@ -15,17 +15,14 @@ class WaitingStates:
     def __init__(self) -> None:
         self.start = 0
         self.tokens: list[int] = []
+        self.size = 0
+        """Bytes."""
         self._rows: list[Rows] = []
 
     @property
     def end(self) -> int:
         """The position after the last one."""
         return self.start + len(self.tokens)
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(rows.nbytes for rows in self._rows)
 
     def append(self, position: int, tokens: Sequence[int], rows: Rows) -> None:
         """Hold these from `position` on, and nothing after them; rows has shape (tokens, width).
@@ -39,6 +36,7 @@ class WaitingStates:
             self.start = position
         self.tokens.extend(tokens)
         self._rows.append(rows)
+        self.size += rows.nbytes
 
     def truncate(self, end: int) -> None:
         """Forget positions from `end` on."""
@@ -48,8 +46,11 @@ class WaitingStates:
         del self.tokens[len(self.tokens) - surplus :]
         while surplus:
             last = self._rows.pop()
+            self.size -= last.nbytes
             if len(last) > surplus:
-                self._rows.append(last[: len(last) - surplus])
+                kept = last[: len(last) - surplus].copy()  # a view would hold all of them
+                self._rows.append(kept)
+                self.size += kept.nbytes
             surplus = max(0, surplus - len(last))
 
     def rows(self) -> Rows:
@@ -60,6 +61,13 @@ class WaitingStates:
         """Whether the state after this position is among them."""
         return self.start <= position < self.end
 
+    def copy(self) -> WaitingStates:
+        """Another that holds the same."""
+        other = WaitingStates()
+        if self.tokens:
+            other.append(self.start, self.tokens, self.rows().copy())
+        return other
+
     def clear(self) -> None:
         """Forget everything."""
-        self.tokens, self._rows = [], []
+        self.tokens, self._rows, self.size = [], [], 0
