@@ -6,18 +6,21 @@ instruction before it sleeps: some milliseconds, as long as a scheduler's time s
 another program needs a core, two threads share one, and the one that waits keeps from running the
 one it waits for, at each node anew.
 
-Spinning as long as it takes to sleep and be woken is long enough for the waits of an undisturbed
-pass, and short enough to hand the core over. Measured with SmolLM2-135M Q4_1 and two threads on a
-Xeon with two cores (tokens per second of decoding, medians of 6 to 14 alternating runs; one thread
-decodes 57 either way):
+Between two passes the threads wait for the token to be drawn and passed on, some 150 microseconds.
+Those that sleep by then have to be woken for the next pass, which costs 1 to 2 % of it. Spinning a
+little longer than that costs nothing on a quiet machine, and still hands the core over soon.
+Measured with SmolLM2-135M and two threads on two cores (tokens per second of decoding, medians of 5
+to 14 alternating runs):
 
-    rounds               300,000 (default)   5,000    3,000    2,000    1,000    100
-    microseconds                     2,900      48       29       19       10      1
-    idle                              95.5    95.4     94.4     94.5     94.2     32
-    one core busy                  2.2 - 9      22       25       28       36     42
+    rounds                        300,000 (default)  20,000  12,000  6,000  5,000  2,000    100
+    Xeon, Q4_1, quiet                          95.5                          95.4   94.4     32
+    Xeon, Q4_1, one core busy               2.2 - 9                            22     25     42
+    EPYC (Zen 5), F16, quiet                    140     140     139    137           137
+    EPYC, Q4_1, one core busy                    54      17      18     24            33
 
-The pause instruction takes 10 to 140 cycles, by the processor. 2,000 rounds are 7 to 95
-microseconds, which is well within what serves both cases.
+The pause instruction takes 10 to 140 cycles, by the processor, and what is best beside a busy
+program depends on the system's scheduler as well. 12,000 rounds keep full speed on a quiet machine
+and save the first Xeon from a tenth of it.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SPIN_ROUNDS = 2_000
+SPIN_ROUNDS = 12_000
 
 _COUNT = "GOMP_SPINCOUNT"
 _POLICY = "OMP_WAIT_POLICY"
