@@ -304,9 +304,10 @@ def looked_up(world: World, pacer: Pacer) -> int:
     return count
 
 
-@pytest.mark.parametrize(("steepness", "first"), [(0.5, 6), (0.15, 16)])
+@pytest.mark.parametrize(("steepness", "first"), [(0.5, 12), (0.15, 16)])
 def test_drafts_that_cost_nothing_grow_as_they_turn_out_right(steepness: float, first: int) -> None:
-    """Three passes may be lost at first: where sixteen rows cost eight, that is not enough."""
+    """Two passes may be lost at first, and six on what surely pays: where sixteen rows cost as
+    much as eight, that is not enough."""
     world = World(linear(steepness), 0.0, 1.0)
     pacer = Pacer(CostModel(profile_of(world).costs), {})
     for _ in range(100):
@@ -318,6 +319,21 @@ def test_drafts_that_cost_nothing_grow_as_they_turn_out_right(steepness: float, 
     assert depths[-1] == 16
     pacer.begin_answer()
     assert looked_up(world, pacer) in (first, first + 1)
+
+
+def test_a_sure_draft_that_is_refused_stops_drafting_for_long() -> None:
+    world = World(linear(0.5), 0.0, 1.0)
+    pacer = Pacer(CostModel(profile_of(world).costs), {})
+    for _ in range(100):
+        pacer.acceptance(DrafterKind.PROMPT_LOOKUP).observe((0.9,) * 16, 16)
+    plain = TargetPass(1, world.passes(1), 0.0, 0, (1,))
+    pacer.observe(plain, DrafterKind.NONE, 0.0)
+    count = pacer.worth_unasked(DrafterKind.PROMPT_LOOKUP, (0.9,) * 16)
+    refused = TargetPass(count + 1, world.passes(count + 1), 0.0, 0, (1,))
+    pacer.observe(refused, DrafterKind.PROMPT_LOOKUP, 0.0)
+    for _ in range(100):
+        assert pacer.worth_unasked(DrafterKind.PROMPT_LOOKUP, (0.9,) * 16) == 0
+        pacer.observe(plain, DrafterKind.NONE, 0.0)
 
 
 def test_a_first_guess_stakes_half_of_what_may_be_lost() -> None:

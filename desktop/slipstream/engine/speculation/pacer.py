@@ -16,7 +16,7 @@ from slipstream.engine.speculation.drafter import DrafterKind, TargetPass
 
 STARTS_AT = 1.04  # predicted gain from which drafting begins, and goes on down to `ENDS_AT`
 ENDS_AT = 1.01
-LOSS_SHARE = 0.01  # of recent time, the most that trying may cost
+LOSS_SHARE = 0.006  # of recent time, the most that trying may cost
 RECENT = 1 - 1 / 256  # weight of earlier rounds: what was not lost long ago is not saved up
 CREDIT_PASSES = 0.5  # plain passes' worth of time that may be lost besides
 PLAIN_EVERY = 64  # rounds after which a plain one shows again what drafting is compared with
@@ -24,7 +24,8 @@ _WINDOW = 0.97  # weight of earlier rounds in the measured gain
 _UNTRIED = 0.25  # share of a predicted saving to count on before anything was verified
 _TRIED = 8.0  # observations after which half of the rest is counted on too
 _FADED_EVERY = 16  # plain rounds
-_STAKE = 0.5  # of what may be lost, the most that one draft may lose which nobody was asked for
+_STAKE = 0.5  # of what may be lost, the most that one draft may lose which nobody was asked for,
+_SURE_STAKE = 3.0  # and the same for one that pays even at the worst
 _HORIZON = 192  # tokens an answer is thought to have still, however many it may have
 
 
@@ -191,13 +192,14 @@ class Pacer:
         """How many tokens to verify of a draft that cost nothing.
 
         Of the guesses for many depths the best is likely to be too good: it has to be clearly
-        better than plain decoding, or to pay even at the worst. What it may cost is then all that
-        may still be lost, else a part of it, so that drafts grow as they turn out right.
+        better than plain decoding, or to pay even at the worst. What it may cost is then more than
+        may be lost soon, which stops drafting for longer where it is lost after all; else a part
+        of it, so that drafts grow as they turn out right.
         """
         left = self._left(kind)
         if self._needs_plain_round() or left <= 0:
             return 0
-        surely, _ = self.worth(kind, confidences, at_stake=left, at_worst=True)
+        surely, _ = self.worth(kind, confidences, at_stake=_SURE_STAKE * left, at_worst=True)
         count, rate = self.worth(kind, confidences, at_stake=_STAKE * left)
         likely = count if rate * self.plain_seconds >= STARTS_AT else 0
         return max(surely, likely)
