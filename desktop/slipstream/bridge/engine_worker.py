@@ -17,6 +17,7 @@ from slipstream.bridge.frame_pump import Failed, FramePump, Noted
 from slipstream.bridge.judged_file import JudgedFile
 from slipstream.chat.ports import MeasurementStore
 from slipstream.engine.requests import AnswerRequest, DraftRequest, LoadRequest, LosslessnessRequest
+from slipstream.engine.spinning import expect_window
 from slipstream.errors import EngineError, UserError, internal_fault
 from slipstream.library.model_file import ModelFile, describe_model_file, require_chat_model
 
@@ -84,6 +85,7 @@ class EngineWorker(QObject):
 
     def __init__(self, pump: FramePump, measurements: MeasurementStore) -> None:
         super().__init__()
+        expect_window()
         self._measurements = measurements
         self._pump = pump
         self._target: Target | None = None
