@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QDesktopServices, QTextCursor, QTextDocument, QTextTable
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import (
+    QDesktopServices,
+    QTextCursor,
+    QTextDocument,
+    QTextTable,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -472,6 +478,54 @@ def drag(view: TranscriptView, qtbot: QtBot, start: QPoint, end: QPoint) -> None
     qtbot.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=start)
     qtbot.mouseMove(view.viewport(), end)
     qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=end)
+
+
+def test_larger_text_takes_more_room_and_keeps_what_is_read(view: TranscriptView) -> None:
+    view.resize(400, 400)
+    view.set_conversation(
+        [message for _ in range(30) for message in (user("Hi"), answer(MARKDOWN))]
+    )
+    bar = view.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    anchor, total = view._anchor(), view._heights.total()
+    view.change_reading_size(6)
+    assert view.reading_size == 21
+    assert view._heights.total() > 1.2 * total
+    assert view._anchor()[:2] == anchor[:2]  # type: ignore[index]
+    assert not view.is_at_end()
+    view.change_reading_size(0)
+    assert view.reading_size == 15
+    assert view._heights.total() == pytest.approx(total, rel=0.02)
+
+
+def test_text_sizes_have_limits_and_are_told_when_they_change(view: TranscriptView) -> None:
+    told: list[int] = []
+    view.reading_size_changed.connect(told.append)
+    view.set_reading_size(20)  # as remembered: nobody changed it
+    view.change_reading_size(-100)
+    view.change_reading_size(-1)
+    view.change_reading_size(100)
+    assert told == [11, 32]
+    assert view.reading_size == 32
+
+
+def test_the_wheel_with_control_changes_the_text_size(view: TranscriptView) -> None:
+    def turn(by: int, keys: Qt.KeyboardModifier) -> None:
+        QApplication.sendEvent(
+            view.viewport(),
+            QWheelEvent(
+                QPointF(50, 50), QPointF(50, 50), QPoint(), QPoint(0, by),
+                Qt.MouseButton.NoButton, keys, Qt.ScrollPhase.NoScrollPhase, False,
+            ),
+        )  # fmt: skip
+
+    turn(120, Qt.KeyboardModifier.ControlModifier)
+    assert view.reading_size == 16
+    turn(-120, Qt.KeyboardModifier.ControlModifier)
+    turn(-120, Qt.KeyboardModifier.ControlModifier)
+    assert view.reading_size == 14
+    turn(120, Qt.KeyboardModifier.NoModifier)
+    assert view.reading_size == 14
 
 
 def test_words_are_selected_and_copied(view: TranscriptView, qtbot: QtBot) -> None:

@@ -509,3 +509,22 @@ def test_the_command_opens_a_window_and_survives_sigterm(
     _, noise = process.communicate(timeout=60)
     assert process.returncode == 0, noise
     assert str(tiny_chat_model) in settings.read_text(encoding="utf-8")
+
+
+def test_text_size_is_changed_by_key_and_menu_and_remembered(
+    person: Person, tmp_path: Path
+) -> None:
+    window = person.start(wait=False).window
+    window.activateWindow()
+    person.qtbot.waitActive(window)
+    person.qtbot.keyClick(window, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
+    person.qtbot.keyClick(window, Qt.Key.Key_Equal, Qt.KeyboardModifier.ControlModifier)
+    assert window.transcript.reading_size == 17
+    person.qtbot.keyClick(window, Qt.Key.Key_Minus, Qt.KeyboardModifier.ControlModifier)
+    assert window.transcript.reading_size == 16
+    person.quit()
+    window = person.start(wait=False).window
+    assert window.transcript.reading_size == 16
+    actions = {action.text(): action for action in window._theme_button.menu().actions()}
+    actions["Usual text size"].trigger()
+    assert window.transcript.reading_size == 15

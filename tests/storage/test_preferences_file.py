@@ -209,6 +209,9 @@ def test_a_wrong_value_falls_back_alone(path: Path) -> None:
     for size in (-1, 2**32):  # llama.cpp would cut the larger one to 32 bits
         path.write_text(f"n_ctx = {size}\nlast_model = 'kept'\n")
         assert store.load() == Preferences(last_model="kept")
+    for size in (10, 33, "15.5"):
+        path.write_text(f"reading_px = {size}\nlast_model = 'kept'\n")
+        assert store.load() == Preferences(last_model="kept")
     for threads in (-1, 513, "true"):  # llama.cpp aborts the process over more than 512
         path.write_text(f"n_threads = {threads}\nn_threads_batch = 4\n")
         assert store.load() == Preferences(n_threads_batch=4)

@@ -9,6 +9,10 @@ MAX_THREADS = 512
 """llama.cpp computes with no more: GGML_MAX_N_THREADS."""
 
 
+SMALLEST_TEXT, LARGEST_TEXT = 11, 32
+"""Sizes the text of conversations can have, in pixels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preferences:
     """Remembered choices. Paths are absolute; `sampler` holds `SamplerSettings` fields by name,
@@ -20,6 +24,7 @@ class Preferences:
     n_threads: int = 0  # for one token at a time, 0 = as measured
     n_threads_batch: int = 0  # for several at once, 0 = as many, or as measured
     theme: str = "system"  # system, light or dark
+    reading_px: int = 15  # size of the text of conversations, in pixels
     system_prompt: str = ""
     sampler: Mapping[str, object] = field(default_factory=dict)
     template_variables: Mapping[str, object] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream.chat.preferences import MAX_THREADS, Preferences
+from slipstream.chat.preferences import LARGEST_TEXT, MAX_THREADS, SMALLEST_TEXT, Preferences
 from slipstream.errors import UserError
 from slipstream.storage.whole_file import write_whole
 
@@ -166,6 +166,8 @@ def _fits(name: str, value: object) -> bool:
         return type(value) is int and 0 <= value < 2**32  # as wide as llama.cpp's own
     if name in ("n_threads", "n_threads_batch"):
         return type(value) is int and 0 <= value <= MAX_THREADS
+    if name == "reading_px":
+        return type(value) is int and SMALLEST_TEXT <= value <= LARGEST_TEXT
     if isinstance(default, tuple):
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return isinstance(value, type(default))

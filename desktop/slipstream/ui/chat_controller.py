@@ -89,6 +89,7 @@ class ChatController(QObject):
         window.sidebar.search_changed.connect(self._search)
         window.model_dropped.connect(self._choose_model)
         window.theme_chosen.connect(self._choose_theme)
+        window.transcript.reading_size_changed.connect(self._keep_reading_size)
         cockpit.target_picker.model_chosen.connect(self._choose_model)
         cockpit.target_picker.cancel_requested.connect(self._engine.cancel_load)
         cockpit.draft_tools.colours_switched.connect(self._show_accepted)
@@ -114,6 +115,7 @@ class ChatController(QObject):
         window, kept = self._window, self._preferences
         window.restore_arrangement(kept.window_geometry, kept.window_layout)
         window.cockpit.sampler_panel.set_settings(settings_from_values(kept.sampler))
+        window.transcript.set_reading_size(kept.reading_px)
         window.cockpit.threads_panel.set_threads(kept.n_threads, kept.n_threads_batch)
         window.cockpit.draft_tools.colours_switch.setChecked(kept.shows_accepted)
         self._show_entries()
@@ -480,6 +482,10 @@ class ChatController(QObject):
                 self._chats.set_system_prompt(self._chat.id, text)
             except UserError as error:
                 self._tell(error)
+
+    @Slot(int)
+    def _keep_reading_size(self, pixels: int) -> None:
+        self._remember(reading_px=pixels)
 
     @Slot(str)
     def _choose_theme(self, preference: str) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
+    QKeySequence,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -129,7 +130,7 @@ class MainWindow(QMainWindow):
         button.setObjectName("theme_button")
         button.setIconSize(QSize(18, 18))
         button.setAccessibleName("Appearance")
-        button.setToolTip("Appearance: light, dark or as the system")
+        button.setToolTip("Appearance: light, dark or as the system, and the size of text")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(button)
         self._theme_actions = QActionGroup(menu)
@@ -140,6 +141,20 @@ class MainWindow(QMainWindow):
             self._theme_actions.addAction(action)
             menu.addAction(action)
         self._theme_actions.triggered.connect(self._choose_theme)
+        menu.addSeparator()
+        standard = QKeySequence.StandardKey
+        zoom_in = [*QKeySequence.keyBindings(standard.ZoomIn), QKeySequence("Ctrl+=")]
+        for words, keys, step in (
+            ("Larger text", zoom_in, 1),
+            ("Smaller text", QKeySequence.keyBindings(standard.ZoomOut), -1),
+            ("Usual text size", [QKeySequence("Ctrl+0")], 0),
+        ):
+            action = QAction(words, menu)
+            action.setShortcuts(keys)
+            action.setData(step)
+            action.triggered.connect(self._change_text_size)
+            menu.addAction(action)
+            self.addAction(action)  # the keys count with the menu closed as well
         button.setMenu(menu)
         return button
 
@@ -179,6 +194,12 @@ class MainWindow(QMainWindow):
     @Slot(QAction)
     def _choose_theme(self, action: QAction) -> None:
         self.theme_chosen.emit(action.data())
+
+    @Slot()
+    def _change_text_size(self) -> None:
+        action = self.sender()
+        assert isinstance(action, QAction)
+        self.transcript.change_reading_size(action.data())
 
     @Slot()
     def _mark_theme(self) -> None:

@@ -324,7 +324,7 @@ class MessageItem:
                 break
             row = entry.row
             row_width = row_width_in(entry.place, width)
-            if row is None or row.is_measured(row_width):
+            if row is None or row.is_measured(row_width, style):
                 continue
             if row.measure(row_width, style, cache):
                 changed = True

@@ -46,7 +46,7 @@ class Row:
         self._muted = muted
         self._document: QTextDocument | None = None
         self._height = 0
-        self._width = -1  # the width `_height` is true for
+        self._measured_for = (-1, 0)  # the width and the text size `_height` is true for
 
     # ---- geometry ----
 
@@ -56,13 +56,13 @@ class Row:
             return 4 if self.block.kind is BlockKind.LIST_ITEM else 0
         return _GAPS.get(self.block.kind, _GAP)
 
-    def is_measured(self, width: int) -> bool:
-        """Whether `height` is exact at this width."""
-        return self._width == width
+    def is_measured(self, width: int, style: ReadingStyle) -> bool:
+        """Whether `height` is exact at this width and text size."""
+        return self._measured_for == (width, style.reading_px)
 
     def height(self, width: int, style: ReadingStyle) -> int:
         """Height in pixels, guessed from the text's length while it is not measured."""
-        if self._width == width:
+        if self.is_measured(width, style):
             return self._height
         if self.block.kind is BlockKind.RULE:
             return 9
@@ -83,7 +83,7 @@ class Row:
                 document.setTextWidth(inner)
             size = document.documentLayout().documentSize()
             self._height = ceil(size.height()) + self._pad_above() + self._pad_below()
-        self._width = width
+        self._measured_for = (width, style.reading_px)
         return self._height != before
 
     def _pad_above(self) -> int:
@@ -108,8 +108,9 @@ class Row:
             muted = self._muted or self.block.kind is BlockKind.QUOTE
             marks = self._accepted.marks_of(self.block) if style.shows_accepted else ()
             self._document = build_document(self.block, self._references, style, muted, marks)
-            if self._width > 0:
-                inner = max(40, self._width - self._pad_left() - self._pad_right())
+            width, _ = self._measured_for
+            if width > 0:
+                inner = max(40, width - self._pad_left() - self._pad_right())
                 self._document.setTextWidth(inner)
         cache.touch(self)
         return self._document

@@ -27,8 +27,9 @@ class ReadingStyle:
         self.shows_accepted = shows_accepted  # whether accepted draft tokens are coloured
         self.reading_px = reading_px
         self.body_font = interface_font(reading_px)
-        self.caption_font = tabular_font(CAPTION_PX)
-        self.label_font = interface_font(CAPTION_PX)
+        caption_px = round(reading_px * CAPTION_PX / READING_PX)
+        self.caption_font = tabular_font(caption_px)
+        self.label_font = interface_font(caption_px)
         self.label_font.setWeight(QFont.Weight.DemiBold)
         self.code_font = monospace_font(round(reading_px * 0.88))
         self.line_height = round(reading_px * LINE_HEIGHT)

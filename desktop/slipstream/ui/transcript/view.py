@@ -37,6 +37,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
     QTextCursor,
+    QWheelEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
@@ -48,10 +49,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from slipstream.chat.preferences import LARGEST_TEXT, SMALLEST_TEXT
 from slipstream.chat.records import Message, Role
 from slipstream.engine.events import TextPiece
 from slipstream.ui.icons import icon_pixmap, set_icon
-from slipstream.ui.theme import RADIUS_CARD, RADIUS_CONTROL, SPACE_L, SPACE_XL, theme
+from slipstream.ui.theme import (
+    RADIUS_CARD,
+    RADIUS_CONTROL,
+    READING_PX,
+    SPACE_L,
+    SPACE_XL,
+    theme,
+)
 from slipstream.ui.transcript.heights import HeightIndex
 from slipstream.ui.transcript.item import Entry, MessageItem, Place, answer_label, item_gap
 from slipstream.ui.transcript.row import DocumentCache, Row
@@ -76,6 +85,7 @@ class TranscriptView(QAbstractScrollArea):
     """
 
     end_reached_changed = Signal(bool)  # whether the view follows the end
+    reading_size_changed = Signal(int)  # pixels, after a person's change
     menu_opening = Signal(object, object)  # QMenu, and the Message it is for, None for none
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -189,6 +199,24 @@ class TranscriptView(QAbstractScrollArea):
     def show_accepted(self, shown: bool) -> None:
         """Colour what came from accepted draft tokens, or nothing."""
         self._restyle(shows_accepted=shown)
+
+    @property
+    def reading_size(self) -> int:
+        """Size of the text in pixels."""
+        return self._style.reading_px
+
+    def set_reading_size(self, pixels: int) -> None:
+        """Show text in this size, as far as it is a usable one; what is read stays in sight."""
+        pixels = max(SMALLEST_TEXT, min(LARGEST_TEXT, pixels))
+        if pixels != self.reading_size:
+            self._restyle(reading_px=pixels)
+
+    def change_reading_size(self, step: int) -> None:
+        """Make the text so many pixels larger, or smaller, as a person asked; 0: the usual size."""
+        before = self.reading_size
+        self.set_reading_size(before + step if step else READING_PX)
+        if self.reading_size != before:
+            self.reading_size_changed.emit(self.reading_size)
 
     def plain_text(self) -> str:
         """The conversation as text: for each message a line saying who ("You" or the model's
@@ -379,12 +407,23 @@ class TranscriptView(QAbstractScrollArea):
 
     @Slot()
     def _on_theme_changed(self) -> None:
-        self._restyle(shows_accepted=self._style.shows_accepted)
+        self._restyle()
 
-    def _restyle(self, *, shows_accepted: bool) -> None:
-        self._style = ReadingStyle(theme().current(), shows_accepted=shows_accepted)
+    def _restyle(
+        self, *, shows_accepted: bool | None = None, reading_px: int | None = None
+    ) -> None:
+        """Draw everything anew; what is not given stays as it is."""
+        before = self._style
+        anchor = None if self._following else self._anchor()
+        self._style = ReadingStyle(
+            theme().current(),
+            before.reading_px if reading_px is None else reading_px,
+            shows_accepted=before.shows_accepted if shows_accepted is None else shows_accepted,
+        )
         self._cache.clear()
-        self._settle()
+        if self._items and self._column:
+            self._measure_all()
+        self._settle(anchor)
 
     def scrollContentsBy(self, _dx: int, _dy: int) -> None:
         self.viewport().update()
@@ -708,6 +747,15 @@ class TranscriptView(QAbstractScrollArea):
         menu.exec(event.globalPos())
         self._copy_action.setEnabled(True)
         menu.deleteLater()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().wheelEvent(event)
+            return
+        turned = event.angleDelta().y()
+        if turned:
+            self.change_reading_size(1 if turned > 0 else -1)
+        event.accept()
 
     # ---- keyboard ----
 
