@@ -47,6 +47,7 @@ TASKS: Mapping[str, str] = {
     "explain": "Explain in a few sentences how a rainbow comes about.",
     "code": "Write a Python function that tells whether a word is a palindrome, with a docstring.",
     "rewrite": f"Repeat the following text exactly, word for word:\n\n{_PASSAGE}",
+    "copy": f"{_PASSAGE}\n\n{_PASSAGE}\n\nWrite this text once more.",
     "edit": f"Rename the function total to sum_of in this code and print all of it:\n\n{_CODE}",
     "summarise": f"Summarise the following text in two sentences:\n\n{_PASSAGE}",
     "list": "List ten common fruits, one a line, with their colours.",
