@@ -88,7 +88,7 @@ def test_what_is_not_reliable_is_measured_again(
     monkeypatch.setattr(tuning, "measure_threads", lambda *_: ThreadChoice(2, 2, reliable=False))
     store = Store()
     tuned_session(LoadRequest(path), model, store).close()
-    assert not store.text
+    assert TuningMemory(store, path).load().threads is None
 
 
 def test_without_a_store_it_is_measured_each_time(

@@ -383,6 +383,16 @@ def test_acceptance_is_learnt_by_position_and_confidence() -> None:
     assert model.at_best(1) > model.at_position(1)
 
 
+def test_the_chance_of_a_draft_is_that_of_all_its_tokens() -> None:
+    model = AcceptanceModel()
+    for accepted in (3, 2, 3, 0, 1, 3, 3):
+        model.observe((0.9, 0.4, 0.9), accepted)
+    first = model.at_confidence(0.9)
+    second = first * (model.at_confidence(0.4) + model.at_position(1)) / 2
+    third = second * (model.at_confidence(0.9) + model.at_position(2)) / 2
+    assert model.chances((0.9, 0.4, 0.9)) == pytest.approx([first, second, third])
+
+
 def test_a_refused_token_says_nothing_of_those_behind_it() -> None:
     model = AcceptanceModel()
     before = model.at_position(2)

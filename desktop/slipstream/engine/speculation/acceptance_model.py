@@ -88,6 +88,21 @@ class AcceptanceModel:
             weight = _TRANSFER
         return rate
 
+    def chances(self, confidences: Sequence[float]) -> list[float]:
+        """For each token of a draft the chance that it and all before it are accepted."""
+        chances, chance = [], 1.0
+        own: dict[float, float] = {}  # drafts that are copied have one confidence throughout
+        rate, weight = _FIRST, _PRIOR_WEIGHT
+        for index, confidence in enumerate(confidences):
+            counts = self._positions.get(index)
+            rate = self._rate(counts, rate, weight) if counts else rate
+            weight = _TRANSFER
+            if confidence not in own:
+                own[confidence] = self.at_confidence(confidence)
+            chance *= own[confidence] if index == 0 else (own[confidence] + rate) / 2
+            chances.append(chance)
+        return chances
+
     def at_best(self, position: int) -> float:
         """What the token at this position may well turn out to have, after all that was seen.
 

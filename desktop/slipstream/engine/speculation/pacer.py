@@ -145,7 +145,7 @@ class Pacer:
     def goes_on(self, kind: str, confidences: Sequence[float], limit: int) -> bool:
         """Whether to draft another token after tokens of these confidences."""
         drafted = len(confidences)
-        chance = self._chances(kind, confidences)[-1]
+        chance = self.acceptance(kind).chances(confidences)[-1]
         step = self.costs.step_seconds(kind)
         now = self.costs.pass_seconds(drafted + 1)
         expected, cost = 0.0, -now
@@ -177,8 +177,12 @@ class Pacer:
         back = costs.change_seconds if costs.latest_rows == 1 else 0.0
         best, most, best_rate = 0, 1.0 - rate * plain, rate
         expected = 1.0
-        likely = self._lower_bounds if at_worst else self._chances
-        for index, chance in enumerate(likely(kind, confidences)):
+        chances = (
+            self._lower_bounds(kind, confidences)
+            if at_worst
+            else self.acceptance(kind).chances(confidences)
+        )
+        for index, chance in enumerate(chances):
             expected += chance
             seconds = costs.next_pass_seconds(index + 2) + back + self._sample_seconds
             if seconds - plain > at_stake:
@@ -198,6 +202,8 @@ class Pacer:
         """
         left = self._left(kind)
         if self._needs_plain_round() or left <= 0:
+            return 0
+        if not self.worth(kind, confidences)[0]:  # nearly always in free text, so first
             return 0
         surely, _ = self.worth(kind, confidences, at_stake=_SURE_STAKE * left, at_worst=True)
         count, rate = self.worth(kind, confidences, at_stake=_STAKE * left)
@@ -258,17 +264,8 @@ class Pacer:
             best_rate = max(best_rate, expected / seconds)
         return best_rate
 
-    def _chances(self, kind: str, confidences: Sequence[float]) -> list[float]:
-        """For each drafted token the chance that it and all before it are accepted."""
-        acceptance, chances, chance = self.acceptance(kind), [], 1.0
-        for index, confidence in enumerate(confidences):
-            own = acceptance.at_confidence(confidence)
-            chance *= own if index == 0 else (own + acceptance.at_position(index)) / 2
-            chances.append(chance)
-        return chances
-
     def _lower_bounds(self, kind: str, confidences: Sequence[float]) -> list[float]:
-        """The same at the worst."""
+        """The same as `AcceptanceModel.chances`, but no more than is sure."""
         acceptance, chances, chance = self.acceptance(kind), [], 1.0
         for index, confidence in enumerate(confidences):
             chance *= acceptance.at_worst(index, confidence)
