@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from engine.kept_measurements import Store
 from models.tiny_llama import LlamaShape, build_tiny_llama
 from slipstream.engine import tuning
 from slipstream.engine.attention_probe import AttentionSeconds
@@ -20,19 +20,6 @@ from slipstream.engine.target import Target
 from slipstream.engine.thread_measurement import ThreadChoice
 from slipstream.engine.tuning import Tuning, TuningMemory, tune_threads, tuned_session
 from slipstream.errors import EngineError
-
-
-class Store:
-    """Keeps JSON, as a file would."""
-
-    def __init__(self) -> None:
-        self.text: dict[str, str] = {}
-
-    def load(self, key: str) -> Mapping[str, object] | None:
-        return json.loads(self.text[key]) if key in self.text else None
-
-    def save(self, key: str, values: Mapping[str, object]) -> None:
-        self.text[key] = json.dumps(values)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace, measurements: MeasurementStore) -> int:
     with on_interrupt(lambda: None) as interrupted:
         try:
             target = Target(
-                request,
+                replace(request, path=model.path),
                 progress=lambda _fraction: not interrupted.is_set(),
                 measurements=measurements,
             )

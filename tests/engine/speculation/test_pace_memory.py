@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from engine.kept_measurements import Store
 from slipstream.engine.speculation.acceptance_model import AcceptanceProfile
 from slipstream.engine.speculation.cost_model import CostProfile
 from slipstream.engine.speculation.pace_memory import PaceMemory, pair_key
@@ -18,19 +17,6 @@ PROFILE = PaceProfile(
     CostProfile({1: 0.02, 4: 0.05}, {"draft-model": 0.004}, {"draft-model": 0.001}),
     {"draft-model": AcceptanceProfile({0: (3.5, 4.0)}, {9: (1.0, 1.5)})},
 )
-
-
-class Store:
-    """Keeps JSON, as a file would."""
-
-    def __init__(self) -> None:
-        self.text: dict[str, str] = {}
-
-    def load(self, key: str) -> Mapping[str, object] | None:
-        return json.loads(self.text[key]) if key in self.text else None
-
-    def save(self, key: str, values: Mapping[str, object]) -> None:
-        self.text[key] = json.dumps(values)
 
 
 def test_a_profile_comes_back_as_it_was() -> None:

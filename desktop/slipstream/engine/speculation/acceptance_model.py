@@ -81,25 +81,25 @@ class AcceptanceModel:
 
         Positions seldom reached lean on the ones before them.
         """
-        rate, weight = _FIRST, _PRIOR_WEIGHT
-        for index in range(position + 1):
-            counts = self._positions.get(index)
+        return self._by_position(position + 1)[-1]
+
+    def _by_position(self, count: int) -> list[float]:
+        rates, rate, weight = [], _FIRST, _PRIOR_WEIGHT
+        for position in range(count):
+            counts = self._positions.get(position)
             rate = self._rate(counts, rate, weight) if counts else rate
             weight = _TRANSFER
-        return rate
+            rates.append(rate)
+        return rates
 
     def chances(self, confidences: Sequence[float]) -> list[float]:
         """For each token of a draft the chance that it and all before it are accepted."""
-        chances, chance = [], 1.0
-        own: dict[float, float] = {}  # drafts that are copied have one confidence throughout
-        rate, weight = _FIRST, _PRIOR_WEIGHT
-        for index, confidence in enumerate(confidences):
-            counts = self._positions.get(index)
-            rate = self._rate(counts, rate, weight) if counts else rate
-            weight = _TRANSFER
-            if confidence not in own:
-                own[confidence] = self.at_confidence(confidence)
-            chance *= own[confidence] if index == 0 else (own[confidence] + rate) / 2
+        # drafts that are copied have one confidence throughout
+        own = {confidence: self.at_confidence(confidence) for confidence in set(confidences)}
+        chances: list[float] = []
+        chance = 1.0
+        for confidence, rate in zip(confidences, self._by_position(len(confidences)), strict=True):
+            chance *= (own[confidence] + rate) / 2 if chances else own[confidence]
             chances.append(chance)
         return chances
 
